@@ -1,0 +1,276 @@
+"""The seams of Quarry: what the core asks of sources, parsers, models and stores.
+
+Every port has an in-memory implementation that ships (`quarry.stores.memory`,
+`quarry.models.fakes`) and one contract suite in `tests/contract` that each implementation inherits.
+All methods raise only errors of `quarry.errors`. Store methods are safe to call from several
+threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from quarry.access import Filter
+from quarry.records import (
+    Chunk,
+    DocState,
+    Document,
+    EmbedderFingerprint,
+    Generation,
+    Hit,
+    Labels,
+    ParsedDocument,
+    Piece,
+    Prompt,
+    RowRef,
+    SourceEntry,
+    SourceItem,
+    TextRow,
+    Vector,
+    VectorRow,
+    Vectors,
+)
+
+# -------------------------------------------------------------------------------------- ingest
+
+
+class Source(Protocol):
+    """A place that documents come from."""
+
+    @property
+    def name(self) -> str: ...
+
+    def list(self) -> Iterator[SourceItem]:
+        """All addresses, without reading content. Raises SourceNotFound."""
+        ...
+
+    def read(self, item: SourceItem) -> bytes: ...
+
+    def metadata(self, item: SourceItem) -> Mapping[str, object]:
+        """Metadata kept beside the content (sidecar and folder files), innermost wins."""
+        ...
+
+
+class Parser(Protocol):
+    """Turns the bytes of one address into documents. Runs in a process that may be killed."""
+
+    def parse(self, content: bytes, item: SourceItem) -> Iterator[ParsedDocument]:
+        """Yields one document, or one a record. Raises ParseError with the state it ends in."""
+        ...
+
+
+class TokenCounter(Protocol):
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, special tokens and prompts included."""
+        ...
+
+
+# -------------------------------------------------------------------------------------- models
+
+
+class Embedder(TokenCounter, Protocol):
+    @property
+    def fingerprint(self) -> EmbedderFingerprint: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embeddings in the order of `texts`, shape (n, dimension), float32, unit length."""
+        ...
+
+    def embed_question(self, text: str) -> Vector:
+        """Shape (dimension,), float32, unit length; uses the model's question prompt."""
+        ...
+
+
+class Reranker(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fuses(self) -> bool:
+        """True: its ranks are fused with the first stage; False: its scores decide alone."""
+        ...
+
+    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+        """One finite score a passage, higher is better, in the order of `passages`."""
+        ...
+
+
+class Generator(TokenCounter, Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """The answer in pieces; the last one has `stop`. Closing the iterator cancels."""
+        ...
+
+
+# -------------------------------------------------------------------------------------- stores
+
+
+class VectorStore(Protocol):
+    """Rows of one generation: a vector and labels, keyed by row_id. A cache (invariant 2)."""
+
+    def ensure(self, dimension: int) -> None:
+        """Creates what is missing; does nothing if it is there."""
+        ...
+
+    def upsert(self, rows: Sequence[VectorRow]) -> None:
+        """Writes rows; visible to `row_refs` and `fetch` on return. Raises RowsRejected."""
+        ...
+
+    def fetch(self, row_ids: Collection[str]) -> dict[str, Vector]:
+        """Vectors of the rows that exist."""
+        ...
+
+    def row_refs(self, doc_id: str) -> list[RowRef]:
+        """All rows of a document, of any revision; sees every completed write."""
+        ...
+
+    def relabel(self, doc_id: str, revision: str, labels: Labels) -> None:
+        """Replaces the labels of a revision's rows; embeds nothing."""
+        ...
+
+    def delete(self, row_ids: Collection[str]) -> None:
+        """Rows that are not there are ignored."""
+        ...
+
+    def search(self, vector: Vector, *, limit: int, where: Filter) -> list[Hit]:
+        """The nearest rows by inner product that match `where`, best first; ties by row_id."""
+        ...
+
+    def scan(self, *, after: str = "", limit: int = 1000) -> list[RowRef]:
+        """Rows in the order of row_id, from the first one greater than `after`."""
+        ...
+
+    def count(self) -> int: ...
+
+    def flush(self) -> None:
+        """Makes writes durable and fast to search; called once at the end of a run."""
+        ...
+
+    def drop(self) -> None:
+        """Removes the generation's rows for good."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class TextStore(Protocol):
+    """Rows of one generation: a chunk's text and labels, with BM25. A cache (invariant 2)."""
+
+    def ensure(self) -> None: ...
+
+    def upsert(self, rows: Sequence[TextRow]) -> None:
+        """Writes rows; visible to `row_refs`, `fetch` on return. Raises RowsRejected."""
+        ...
+
+    def fetch(self, row_ids: Collection[str]) -> dict[str, Chunk]: ...
+
+    def row_refs(self, doc_id: str) -> list[RowRef]: ...
+
+    def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
+        """Chunks of one revision by position, in order; used for neighbours."""
+        ...
+
+    def find_text(self, text_hashes: Collection[str]) -> dict[str, str]:
+        """A row_id for each known text hash, so that its vector can be used again."""
+        ...
+
+    def relabel(self, doc_id: str, revision: str, labels: Labels) -> None: ...
+
+    def delete(self, row_ids: Collection[str]) -> None: ...
+
+    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+        """BM25 (k1 1.2, b 0.75) over header and text, best first; ties by row_id.
+
+        A row that holds an identifier of the question stands before every row that does not.
+        """
+        ...
+
+    def publish(self) -> None:
+        """Makes all completed writes visible to `search`."""
+        ...
+
+    def scan(self, *, after: str = "", limit: int = 1000) -> list[RowRef]: ...
+
+    def count(self) -> int: ...
+
+    def drop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Catalog(Protocol):
+    """The one commit point. Reads see every completed commit."""
+
+    def ensure(self) -> None: ...
+
+    def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
+        """Rows in one consistent read, tombstones included; unknown ids are left out."""
+        ...
+
+    def commit(self, document: Document) -> Document:
+        """Compare-and-set: stores the row with serial + 1 if the stored serial is
+        `document.serial` (0: no row yet), and returns it; else raises Conflict.
+
+        A snapshot goes to `history` in the same atomic step.
+        """
+        ...
+
+    def series(self, names: Collection[str]) -> dict[str, list[Document]]:
+        """Live documents of each series."""
+        ...
+
+    def scan(
+        self,
+        *,
+        source: str = "",
+        address: str = "",
+        state: DocState | None = None,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Document]:
+        """Rows in the order of doc_id, from the first one greater than `after`."""
+        ...
+
+    def counts(self) -> dict[DocState, int]: ...
+
+    def history(self, doc_id: str) -> list[Document]:
+        """Committed snapshots of a document, oldest first, within the retention."""
+        ...
+
+    def trim_history(self, before: datetime) -> int:
+        """Forgets snapshots replaced before `before`; gives how many."""
+        ...
+
+    def entries(self, source: str) -> Iterator[SourceEntry]: ...
+
+    def put_entry(self, entry: SourceEntry) -> None: ...
+
+    def delete_entry(self, source: str, address: str) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Registry(Protocol):
+    """Names the generations and the live one: a single small record, switched atomically."""
+
+    def generations(self) -> list[Generation]: ...
+
+    def live(self) -> Generation | None: ...
+
+    def create(self, generation: Generation) -> None:
+        """Raises Conflict if the name is taken."""
+        ...
+
+    def switch(self, name: str, *, expected: str) -> None:
+        """Makes `name` live if `expected` is live now ("": none); else raises Conflict."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,260 @@
+"""Settings: one YAML file plus QUARRY_* environment variables; an unknown key is an error.
+
+`QUARRY_SERVE__PORT=9000` sets `serve.port`. `quarry init` writes the file with every key explained
+(`quarry/cli/templates.py`); `docs/configuration.md` is made from the descriptions below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from quarry.errors import ConfigError
+
+CONFIG_NAME = "quarry.yaml"
+ENV_PREFIX = "QUARRY_"
+NOT_SETTINGS = frozenset({"QUARRY_CONFIG"})
+"""Environment names with the prefix that are read elsewhere."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceSettings(_Section):
+    default_acl: tuple[str, ...] | None = Field(
+        None, description="Who may read documents without an ACL of their own; unset: nobody."
+    )
+    tenant: str = Field("default", description="Tenant of the source's documents.")
+
+
+class ElasticsearchSettings(_Section):
+    url: str = Field("http://127.0.0.1:9200", description="Address of the cluster.")
+    api_key: SecretStr | None = Field(None, description="API key; better given by environment.")
+    index_prefix: str = Field("quarry", description="First part of every index name.")
+    shards: int = Field(1, ge=1, description="Primary shards of the chunk index.")
+    replicas: int = Field(1, ge=0, description="Replicas of every index.")
+    timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
+    total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
+
+
+class MilvusSettings(_Section):
+    uri: str = Field("", description="Address of a Milvus server; empty: Milvus Lite in data_dir.")
+    token: SecretStr | None = Field(None, description="`user:password` or API key.")
+    collection_prefix: str = Field("quarry", description="First part of every collection name.")
+    index: Literal["FLAT", "HNSW"] = Field("HNSW", description="Index on a server; Lite uses FLAT.")
+    hnsw_m: int = Field(16, ge=4, le=64, description="HNSW: links a node.")
+    hnsw_ef_construction: int = Field(200, ge=8, description="HNSW: build effort.")
+    search_ef: int = Field(128, ge=8, description="HNSW: search effort, at least top_k.")
+    timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
+    total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
+
+
+class StoreSettings(_Section):
+    text: Literal["sqlite", "elasticsearch", "memory"] = Field(
+        "sqlite", description="Store of text rows, BM25 and the catalog."
+    )
+    vectors: Literal["milvus", "memory"] = Field("milvus", description="Store of vectors.")
+    elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
+    milvus: MilvusSettings = MilvusSettings()
+    retention_days: float = Field(
+        0.0, ge=0, description="Days that replaced revisions stay readable with --as-of; 0: none."
+    )
+
+
+class EmbedderSettings(_Section):
+    model: str = Field(
+        "packaged:all-MiniLM-L6-v2",
+        description="Hub id, local path, `packaged:all-MiniLM-L6-v2`, or `fake` for tests.",
+    )
+    device: str = Field("auto", description="auto, cpu, cuda, mps.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="auto: the lowest precision that passes the quality check at start."
+    )
+    question_prompt: str | None = Field(None, description="Unset: known for the model by name.")
+    document_prompt: str | None = Field(None, description="Unset: known for the model by name.")
+    max_tokens: int | None = Field(None, ge=16, description="Unset: the model's own limit.")
+    batch_tokens: int = Field(8192, ge=128, description="Padded tokens of one forward pass.")
+
+
+class ChunkingSettings(_Section):
+    max_tokens: int = Field(
+        250, ge=32, description="Longest chunk in the embedder's tokens, header included."
+    )
+    min_tokens: int = Field(32, ge=0, description="Shorter sections are joined with the next one.")
+
+
+class RerankerSettings(_Section):
+    kind: Literal["none", "late_interaction", "cross_encoder", "fake"] = Field(
+        "late_interaction", description="late_interaction needs no further model."
+    )
+    model: str = Field("", description="Hub id or path of the cross-encoder.")
+    depth: int = Field(50, ge=1, le=200, description="Candidates that are reranked.")
+
+
+class GeneratorSettings(_Section):
+    kind: Literal["extractive", "openai", "vllm", "fake"] = Field(
+        "extractive", description="extractive quotes sentences and needs no model."
+    )
+    model: str = Field("", description="Model name for openai, hub id or path for vllm.")
+    base_url: str = Field("", description="Address of an OpenAI-compatible endpoint.")
+    api_key: SecretStr | None = Field(None, description="Its key; better given by environment.")
+    max_tokens: int = Field(512, ge=16, description="Longest answer in the generator's tokens.")
+    context_tokens: int = Field(4096, ge=512, description="Context window of the generator.")
+    timeout_s: float = Field(60.0, gt=0, description="Seconds for one generation.")
+
+
+class RetrievalSettings(_Section):
+    top_k: int = Field(10, ge=1, le=100, description="Results of a search.")
+    candidates: int = Field(100, ge=1, le=1000, description="Rows asked of each leg.")
+    rrf_k: int = Field(60, ge=1, description="k of reciprocal rank fusion.")
+    max_question_chars: int = Field(2000, ge=1, description="Longer questions are refused.")
+    evidence_chunks: int = Field(8, ge=1, le=50, description="Sources of an answer at most.")
+
+
+class IngestSettings(_Section):
+    max_bytes: int = Field(100_000_000, ge=1, description="Larger files end as too_large.")
+    parse_timeout_s: float = Field(120.0, gt=0, description="Longer parses end as timed_out.")
+    parse_memory_mb: int = Field(2048, ge=256, description="A parser's memory limit.")
+    ocr: bool = Field(True, description="Read scanned pages; else they end as needs_ocr.")
+    parse_workers: int = Field(0, ge=0, description="Parser processes; 0: one a core.")
+    embed_workers: int = Field(1, ge=1, description="Embedding actors.")
+    write_workers: int = Field(1, ge=1, description="Writing actors; Milvus Lite takes one.")
+    mass_delete_share: float = Field(
+        0.2, ge=0, le=1, description="A listing that shrinks by more than this share is not swept."
+    )
+    mass_delete_documents: int = Field(
+        10, ge=0, description="… and by more than this many documents."
+    )
+
+
+class ServeSettings(_Section):
+    host: str = Field("127.0.0.1", description="Address to listen on; loopback unless told.")
+    port: int = Field(8000, ge=0, le=65535, description="0: a free one.")
+    max_in_flight: int = Field(64, ge=1, description="Requests beyond this get 429.")
+    deadline_s: float = Field(30.0, gt=0, description="Seconds that a request may take.")
+
+
+class AccessSettings(_Section):
+    users_file: Path | None = Field(
+        None, description="YAML file of users: groups and token hashes; relative to this file."
+    )
+
+
+class TelemetrySettings(_Section):
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least.")
+    log_format: Literal["text", "json"] = Field("text", description="json for collectors.")
+
+
+class Settings(_Section):
+    """Everything that can be set. Frozen, and safe to send to workers."""
+
+    profile: Literal["embedded", "cluster"] = Field("embedded", description="Which defaults apply.")
+    data_dir: Path = Field(Path(".quarry"), description="All state; relative to this file.")
+    sources: dict[str, SourceSettings] = Field(
+        default_factory=dict, description="Per source name; `default` holds for the others."
+    )
+    stores: StoreSettings = StoreSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    reranker: RerankerSettings = RerankerSettings()
+    generator: GeneratorSettings = GeneratorSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    ingest: IngestSettings = IngestSettings()
+    serve: ServeSettings = ServeSettings()
+    access: AccessSettings = AccessSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    def source(self, name: str) -> SourceSettings:
+        """Settings of a source; those of `default` if it has none of its own."""
+        return self.sources.get(name) or self.sources.get("default") or SourceSettings()
+
+
+def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """The settings file: `--config`, else QUARRY_CONFIG, else quarry.yaml in the working directory.
+
+    Raises ConfigError if there is none.
+    """
+    named = explicit or (Path(environ["QUARRY_CONFIG"]) if environ.get("QUARRY_CONFIG") else None)
+    path = named or cwd / CONFIG_NAME
+    if not path.is_file():
+        hint = "check the path" if named else "run 'quarry init' or pass --config"
+        raise ConfigError(f"There is no settings file at {path}; {hint}.")
+    return path.resolve()
+
+
+def load_settings(path: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    """Reads and checks one settings file; paths in it are made absolute against its folder.
+
+    Raises ConfigError naming the key and what is wrong with it.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read as YAML: {_first_line(error)}") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must hold keys and values at its top level.")
+    _overlay(raw, os.environ if environ is None else environ)
+    return _checked(raw, str(path), path.parent)
+
+
+def _checked(raw: dict[str, Any], origin: str, base: Path) -> Settings:
+    try:
+        settings = Settings.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(f"{origin}: unknown key '{key}'; 'quarry init' lists all.") from None
+        raise ConfigError(f"{origin}: '{key}' is not right: {first['msg']}.") from None
+    users = settings.access.users_file
+    access = settings.access.model_copy(update={"users_file": base / users if users else None})
+    return settings.model_copy(update={"data_dir": base / settings.data_dir, "access": access})
+
+
+def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """Lays QUARRY_SECTION__KEY variables over the file; a name that fits no key is an error."""
+    for name in sorted(environ):
+        if not name.startswith(ENV_PREFIX) or name in NOT_SETTINGS:
+            continue
+        parts = name.removeprefix(ENV_PREFIX).lower().split("__")
+        if not _names_a_setting(Settings, parts):
+            raise ConfigError(f"{name} names no setting; use QUARRY_SECTION__KEY, or unset it.")
+        target = raw
+        for part in parts[:-1]:
+            inner = target.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{name} cannot be set: '{part}' is not a section.")
+            target = inner
+        target[parts[-1]] = _env_value(environ[name])
+
+
+def _names_a_setting(model: type[BaseModel], parts: list[str]) -> bool:
+    head, *rest = parts
+    info = model.model_fields.get(head)
+    if info is None:
+        return False
+    inner = info.annotation
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        return bool(rest) and _names_a_setting(inner, rest)
+    if head == "sources":
+        return len(rest) == 2 and rest[1] in SourceSettings.model_fields
+    return not rest
+
+
+def _env_value(text: str) -> Any:
+    """YAML rules, so that lists and booleans can be given; anything else stays text."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return text if value is None else value
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
