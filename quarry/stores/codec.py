@@ -1,0 +1,68 @@
+"""Catalog rows and chunks as JSON objects and back, one form for every store that keeps JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import date, datetime
+from typing import Any
+
+from quarry.records import Chunk, Document, DocState, Generation, SourceEntry, Status
+
+
+def document_to_json(document: Document) -> dict[str, Any]:
+    row = _plain(document)
+    row["effective"] = document.effective.isoformat() if document.effective else None
+    row["indexed_at"] = document.indexed_at.isoformat() if document.indexed_at else None
+    return row
+
+
+def document_from_json(row: Mapping[str, Any]) -> Document:
+    values = dict(row)
+    values["state"] = DocState(row["state"])
+    values["status"] = Status(row["status"])
+    values["acl"] = tuple(row["acl"])
+    values["effective"] = date.fromisoformat(row["effective"]) if row["effective"] else None
+    values["indexed_at"] = datetime.fromisoformat(row["indexed_at"]) if row["indexed_at"] else None
+    return Document(**values)
+
+
+def chunk_to_json(chunk: Chunk) -> dict[str, Any]:
+    return _plain(chunk)
+
+
+def chunk_from_json(row: Mapping[str, Any]) -> Chunk:
+    values = dict(row)
+    for name in ("section", "identifiers", "span"):
+        values[name] = tuple(row[name])
+    values["pages"] = tuple(row["pages"]) if row["pages"] else None
+    return Chunk(**values)
+
+
+def entry_to_json(entry: SourceEntry) -> dict[str, Any]:
+    return _plain(entry)
+
+
+def entry_from_json(row: Mapping[str, Any]) -> SourceEntry:
+    return SourceEntry(**{**row, "state": DocState(row["state"])})
+
+
+def generation_to_json(generation: Generation) -> dict[str, Any]:
+    return {**_plain(generation), "created_at": generation.created_at.isoformat()}
+
+
+def generation_from_json(row: Mapping[str, Any]) -> Generation:
+    return Generation(**{**row, "created_at": datetime.fromisoformat(row["created_at"])})
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """Field values by name; tuples become lists, mappings plain dicts, enums their values."""
+    return {field.name: _value(getattr(record, field.name)) for field in fields(record)}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, DocState | Status):
+        return value.value
+    return dict(value) if isinstance(value, Mapping) else value
