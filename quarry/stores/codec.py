@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import date, datetime
 from typing import Any
 
-from quarry.records import Chunk, Document, DocState, Generation, SourceEntry, Status
+from quarry.records import Chunk, DocState, Document, Generation, SourceEntry, Status
 
 
 def document_to_json(document: Document) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 
-from quarry.records import Chunk, Document, DocState, Generation, SourceEntry, Status
+from quarry.records import Chunk, DocState, Document, Generation, SourceEntry, Status
 from quarry.stores import codec
 
 
