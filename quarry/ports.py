@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from quarry.access import Filter
+from quarry.errors import Conflict
 from quarry.records import (
     Chunk,
     DocState,
@@ -20,7 +21,6 @@ from quarry.records import (
     EmbedderFingerprint,
     Generation,
     Hit,
-    Labels,
     ParsedDocument,
     Piece,
     Prompt,
@@ -124,12 +124,8 @@ class VectorStore(Protocol):
         """Vectors of the rows that exist."""
         ...
 
-    def row_refs(self, doc_id: str) -> list[RowRef]:
-        """All rows of a document, of any revision; sees every completed write."""
-        ...
-
-    def relabel(self, doc_id: str, revision: str, labels: Labels) -> None:
-        """Replaces the labels of a revision's rows; embeds nothing."""
+    def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
+        """All rows of these documents, of any revision; sees every completed write."""
         ...
 
     def delete(self, row_ids: Collection[str]) -> None:
@@ -166,9 +162,13 @@ class TextStore(Protocol):
         """Writes rows; visible to `row_refs`, `fetch` on return. Raises RowsRejected."""
         ...
 
-    def fetch(self, row_ids: Collection[str]) -> dict[str, Chunk]: ...
+    def fetch(self, row_ids: Collection[str]) -> dict[str, Chunk]:
+        """The rows that exist; sees every completed write."""
+        ...
 
-    def row_refs(self, doc_id: str) -> list[RowRef]: ...
+    def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
+        """All rows of these documents, of any revision; sees every completed write."""
+        ...
 
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
         """Chunks of one revision by position, in order; used for neighbours."""
@@ -178,9 +178,9 @@ class TextStore(Protocol):
         """A row_id for each known text hash, so that its vector can be used again."""
         ...
 
-    def relabel(self, doc_id: str, revision: str, labels: Labels) -> None: ...
-
-    def delete(self, row_ids: Collection[str]) -> None: ...
+    def delete(self, row_ids: Collection[str]) -> None:
+        """Rows that are not there are ignored."""
+        ...
 
     def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
         """BM25 (k1 1.2, b 0.75) over header and text, best first; ties by row_id.
@@ -219,6 +219,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+        """`commit` for each document on its own, in order; a Conflict is given, not raised."""
+        ...
+
     def series(self, names: Collection[str]) -> dict[str, list[Document]]:
         """Live documents of each series."""
         ...
@@ -242,7 +246,10 @@ class Catalog(Protocol):
         ...
 
     def trim_history(self, before: datetime) -> int:
-        """Forgets snapshots replaced before `before`; gives how many."""
+        """Forgets snapshots replaced before `before`; gives how many.
+
+        A snapshot is replaced at the `committed_at` of the next one; the last one is never.
+        """
         ...
 
     def entries(self, source: str) -> Iterator[SourceEntry]: ...

@@ -101,6 +101,8 @@ class Document:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     chunk_count: int = 0
     indexed_at: datetime | None = None
+    committed_at: datetime | None = None
+    """When this row was committed, by the clock of who committed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,14 @@ from typing import Any
 
 from quarry.records import Chunk, DocState, Document, Generation, SourceEntry, Status
 
+TIMES = ("indexed_at", "committed_at")
+
 
 def document_to_json(document: Document) -> dict[str, Any]:
     row = _plain(document)
     row["effective"] = document.effective.isoformat() if document.effective else None
-    row["indexed_at"] = document.indexed_at.isoformat() if document.indexed_at else None
+    for name in TIMES:
+        row[name] = row[name].isoformat() if row[name] else None
     return row
 
 
@@ -23,7 +26,8 @@ def document_from_json(row: Mapping[str, Any]) -> Document:
     values["status"] = Status(row["status"])
     values["acl"] = tuple(row["acl"])
     values["effective"] = date.fromisoformat(row["effective"]) if row["effective"] else None
-    values["indexed_at"] = datetime.fromisoformat(row["indexed_at"]) if row["indexed_at"] else None
+    for name in TIMES:
+        values[name] = datetime.fromisoformat(row[name]) if row[name] else None
     return Document(**values)
 
 

@@ -32,6 +32,7 @@ def test_a_full_document_comes_back_equal() -> None:
         metadata={"region": "CA", "pages": 3, "score": 0.5, "signed": True},
         chunk_count=7,
         indexed_at=datetime(2026, 11, 30, 9, 0, tzinfo=UTC),
+        committed_at=datetime(2026, 11, 30, 9, 1, tzinfo=UTC),
     )
     row = through_json(codec.document_to_json(document))
     assert codec.document_from_json(row) == document
