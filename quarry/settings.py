@@ -1,7 +1,8 @@
 """Settings: one YAML file plus QUARRY_* environment variables; an unknown key is an error.
 
 `QUARRY_SERVE__PORT=9000` sets `serve.port`. `quarry init` writes the file with every key explained
-(`quarry/cli/templates.py`); `docs/configuration.md` is made from the descriptions below.
+(`quarry/cli/templates.py`), and `docs/configuration.md` is made from the descriptions below
+(`make docs`).
 """
 
 from __future__ import annotations
@@ -9,17 +10,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from quarry.errors import ConfigError
+from quarry.settings_file import drop_empty_sections, explain, overlay, read_yaml
 
 CONFIG_NAME = "quarry.yaml"
 ENV_PREFIX = "QUARRY_"
-NOT_SETTINGS = frozenset({"QUARRY_CONFIG"})
-"""Environment names with the prefix that are read elsewhere."""
+NOT_SETTINGS = frozenset({"QUARRY_CONFIG", "QUARRY_CI"})
+"""Environment names with the prefix that are read elsewhere: by the CLI and by the tests."""
+
+CLUSTER_DEFAULTS: Mapping[str, Any] = {
+    "stores": {"text": "elasticsearch", "milvus": {"uri": "http://127.0.0.1:19530"}},
+    "telemetry": {"log_format": "json"},
+}
+"""What `profile: cluster` sets in place of the embedded defaults; a value that is given wins."""
 
 
 class _Section(BaseModel):
@@ -30,7 +45,14 @@ class SourceSettings(_Section):
     default_acl: tuple[str, ...] | None = Field(
         None, description="Who may read documents without an ACL of their own; unset: nobody."
     )
-    tenant: str = Field("default", description="Tenant of the source's documents.")
+    tenant: str = Field("default", min_length=1, description="Tenant of the source's documents.")
+
+    @field_validator("default_acl")
+    @classmethod
+    def _scopes_have_names(cls, scopes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if scopes is not None and not all(scope.strip() for scope in scopes):
+            raise ValueError("a scope is public, a group's name, or user:NAME, and never empty")
+        return scopes
 
 
 class ElasticsearchSettings(_Section):
@@ -41,6 +63,13 @@ class ElasticsearchSettings(_Section):
     replicas: int = Field(1, ge=0, description="Replicas of every index.")
     timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
     total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("it must begin with http:// or https://")
+        return url
 
 
 class MilvusSettings(_Section):
@@ -88,6 +117,12 @@ class ChunkingSettings(_Section):
     )
     min_tokens: int = Field(32, ge=0, description="Shorter sections are joined with the next one.")
 
+    @model_validator(mode="after")
+    def _min_is_below_max(self) -> Self:
+        if self.min_tokens >= self.max_tokens:
+            raise ValueError("min_tokens must be less than max_tokens")
+        return self
+
 
 class RerankerSettings(_Section):
     kind: Literal["none", "late_interaction", "cross_encoder", "fake"] = Field(
@@ -95,6 +130,12 @@ class RerankerSettings(_Section):
     )
     model: str = Field("", description="Hub id or path of the cross-encoder.")
     depth: int = Field(50, ge=1, le=200, description="Candidates that are reranked.")
+
+    @model_validator(mode="after")
+    def _names_what_it_loads(self) -> Self:
+        if self.kind == "cross_encoder" and not self.model:
+            raise ValueError("kind cross_encoder needs model, a hub id or a path")
+        return self
 
 
 class GeneratorSettings(_Section):
@@ -107,6 +148,16 @@ class GeneratorSettings(_Section):
     max_tokens: int = Field(512, ge=16, description="Longest answer in the generator's tokens.")
     context_tokens: int = Field(4096, ge=512, description="Context window of the generator.")
     timeout_s: float = Field(60.0, gt=0, description="Seconds for one generation.")
+
+    @model_validator(mode="after")
+    def _names_what_it_calls(self) -> Self:
+        if self.kind in ("openai", "vllm") and not self.model:
+            raise ValueError(f"kind {self.kind} needs model")
+        if self.kind == "openai" and not self.base_url.startswith(("http://", "https://")):
+            raise ValueError("kind openai needs base_url, such as http://127.0.0.1:8001/v1")
+        if self.max_tokens >= self.context_tokens:
+            raise ValueError("max_tokens must be less than context_tokens")
+        return self
 
 
 class RetrievalSettings(_Section):
@@ -170,6 +221,25 @@ class Settings(_Section):
     access: AccessSettings = AccessSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _profile_underlies(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("profile") == "cluster":
+            return _underlay(given, CLUSTER_DEFAULTS)
+        return given
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        lite = self.stores.vectors == "milvus" and not self.stores.milvus.uri
+        if lite and self.ingest.write_workers > 1:
+            raise ValueError(
+                "ingest.write_workers must be 1 with Milvus Lite, else set stores.milvus.uri"
+            )
+        limit = self.embedder.max_tokens
+        if limit is not None and self.chunking.max_tokens > limit:
+            raise ValueError("chunking.max_tokens must not exceed embedder.max_tokens")
+        return self
+
     def source(self, name: str) -> SourceSettings:
         """Settings of a source; those of `default` if it has none of its own."""
         return self.sources.get(name) or self.sources.get("default") or SourceSettings()
@@ -181,7 +251,7 @@ def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) ->
     Raises ConfigError if there is none.
     """
     named = explicit or (Path(environ["QUARRY_CONFIG"]) if environ.get("QUARRY_CONFIG") else None)
-    path = named or cwd / CONFIG_NAME
+    path = cwd / (named or CONFIG_NAME)
     if not path.is_file():
         hint = "check the path" if named else "run 'quarry init' or pass --config"
         raise ConfigError(f"There is no settings file at {path}; {hint}.")
@@ -193,68 +263,39 @@ def load_settings(path: Path, environ: Mapping[str, str] | None = None) -> Setti
 
     Raises ConfigError naming the key and what is wrong with it.
     """
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} cannot be read as YAML: {_first_line(error)}") from error
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{path} must hold keys and values at its top level.")
-    _overlay(raw, os.environ if environ is None else environ)
-    return _checked(raw, str(path), path.parent)
-
-
-def _checked(raw: dict[str, Any], origin: str, base: Path) -> Settings:
+    raw = read_yaml(path)
+    drop_empty_sections(Settings, raw)
+    overlay(
+        raw,
+        os.environ if environ is None else environ,
+        Settings,
+        prefix=ENV_PREFIX,
+        ignored=NOT_SETTINGS,
+    )
     try:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ConfigError(f"{origin}: unknown key '{key}'; 'quarry init' lists all.") from None
-        raise ConfigError(f"{origin}: '{key}' is not right: {first['msg']}.") from None
+        raise explain(error, str(path), Settings) from None
+    return _anchored(settings, path.resolve().parent)
+
+
+def _anchored(settings: Settings, base: Path) -> Settings:
     users = settings.access.users_file
-    access = settings.access.model_copy(update={"users_file": base / users if users else None})
-    return settings.model_copy(update={"data_dir": base / settings.data_dir, "access": access})
+    access = settings.access.model_copy(
+        update={"users_file": base / users.expanduser() if users else None}
+    )
+    data_dir = base / settings.data_dir.expanduser()
+    return settings.model_copy(update={"data_dir": data_dir, "access": access})
 
 
-def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """Lays QUARRY_SECTION__KEY variables over the file; a name that fits no key is an error."""
-    for name in sorted(environ):
-        if not name.startswith(ENV_PREFIX) or name in NOT_SETTINGS:
-            continue
-        parts = name.removeprefix(ENV_PREFIX).lower().split("__")
-        if not _names_a_setting(Settings, parts):
-            raise ConfigError(f"{name} names no setting; use QUARRY_SECTION__KEY, or unset it.")
-        target = raw
-        for part in parts[:-1]:
-            inner = target.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise ConfigError(f"{name} cannot be set: '{part}' is not a section.")
-            target = inner
-        target[parts[-1]] = _env_value(environ[name])
-
-
-def _names_a_setting(model: type[BaseModel], parts: list[str]) -> bool:
-    head, *rest = parts
-    info = model.model_fields.get(head)
-    if info is None:
-        return False
-    inner = info.annotation
-    if isinstance(inner, type) and issubclass(inner, BaseModel):
-        return bool(rest) and _names_a_setting(inner, rest)
-    if head == "sources":
-        return len(rest) == 2 and rest[1] in SourceSettings.model_fields
-    return not rest
-
-
-def _env_value(text: str) -> Any:
-    """YAML rules, so that lists and booleans can be given; anything else stays text."""
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    return text if value is None else value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+def _underlay(given: Any, defaults: Mapping[str, Any]) -> Any:
+    """`given` with `defaults` below it; sections that are models already stay as they are."""
+    if not isinstance(given, Mapping):
+        return given
+    merged = dict(given)
+    for key, value in defaults.items():
+        if isinstance(value, Mapping):
+            merged[key] = _underlay(merged.get(key, {}), value)
+        else:
+            merged.setdefault(key, value)
+    return merged

@@ -1,0 +1,231 @@
+"""What a settings file and the environment may say, and what they are told when they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quarry.errors import ConfigError
+from quarry.settings import Settings, SourceSettings, find_config, load_settings
+
+
+def load(folder: Path, text: str, **environ: str) -> Settings:
+    path = folder / "quarry.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path, environ)
+
+
+def refusal(folder: Path, text: str, **environ: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text, **environ)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_an_empty_file_means_every_default(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "")
+    assert loaded == Settings().model_copy(update={"data_dir": tmp_path / ".quarry"})
+
+
+def test_sections_with_every_key_commented_out_mean_the_defaults(tmp_path: Path) -> None:
+    text = "serve:\n  # port: 9\nstores:\n  milvus:\nsources:\n  wiki:\n"
+    loaded = load(tmp_path, text)
+    assert loaded.serve.port == Settings().serve.port
+    assert loaded.stores == Settings().stores
+    assert loaded.sources == {"wiki": SourceSettings()}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "hint"),
+    [
+        ("serve: {prot: 1}", "serve.prot", "serve.port"),
+        ("stores: {milvus: {url: x}}", "stores.milvus.url", "stores.milvus.uri"),
+        ("embeder: {}", "embeder", "embedder"),
+        ("zzz: 1", "zzz", "'quarry init' writes all"),
+        ("sources: {wiki: {acl: [public]}}", "sources.wiki.acl", "'quarry init' writes all"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(
+    tmp_path: Path, text: str, key: str, hint: str
+) -> None:
+    message = refusal(tmp_path, text)
+    assert f"unknown key '{key}'" in message
+    assert hint in message
+
+
+def test_a_key_given_twice_is_an_error_and_not_a_lost_value(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "serve:\n  port: 1\nserve:\n  host: ::1\n")
+    assert "line 3" in message
+    assert "'serve' is given twice" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("serve: {port: 70000}", "'serve.port'"),
+        ("serve: 8000", "'serve' must be a section"),
+        ("sources: {default: {default_acl: public}}", "must be a list"),
+        ("sources: {default: {default_acl: ['']}}", "never empty"),
+        ("- a\n- b\n", "named keys and values"),
+        ("serve: [", "not valid YAML"),
+        ("profile: laptop", "'profile'"),
+        ("chunking: {min_tokens: 60, max_tokens: 60}", "min_tokens must be less"),
+        ("chunking: {max_tokens: 300}\nembedder: {max_tokens: 256}", "embedder.max_tokens"),
+        ("reranker: {kind: cross_encoder}", "cross_encoder needs model"),
+        ("generator: {kind: vllm}", "vllm needs model"),
+        ("generator: {kind: openai, model: m}", "openai needs base_url"),
+        ("generator: {max_tokens: 4096}", "context_tokens"),
+        ("ingest: {write_workers: 2}", "Milvus Lite"),
+        ("stores: {elasticsearch: {url: 'localhost:9200'}}", "http://"),
+    ],
+)
+def test_a_value_that_cannot_work_is_named_in_one_sentence(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    assert said in refusal(tmp_path, text)
+
+
+def test_a_secret_never_appears_in_an_error_or_a_dump(tmp_path: Path) -> None:
+    text = "generator: {kind: openai, model: m, api_key: hunter2, base_url: 'hunter2'}"
+    assert "hunter2" not in refusal(tmp_path, text)
+    loaded = load(tmp_path, "generator: {api_key: hunter2}")
+    assert "hunter2" not in repr(loaded)
+    assert loaded.generator.api_key is not None
+    assert loaded.generator.api_key.get_secret_value() == "hunter2"
+
+
+def test_paths_are_relative_to_the_file_and_not_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "quarry.yaml").write_text("access: {users_file: users.yaml}")
+    monkeypatch.chdir(tmp_path)
+    loaded = load_settings(Path("conf/quarry.yaml"), {})
+    assert loaded.data_dir == tmp_path / "conf" / ".quarry"
+    assert loaded.access.users_file == tmp_path / "conf" / "users.yaml"
+
+
+# ------------------------------------------------------------------------------- environment
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "path", "expected"),
+    [
+        ("QUARRY_SERVE__PORT", "9000", "serve.port", 9000),
+        ("QUARRY_INGEST__OCR", "false", "ingest.ocr", False),
+        ("QUARRY_PROFILE", "cluster", "profile", "cluster"),
+        ("QUARRY_GENERATOR__MODEL", "1234", "generator.model", "1234"),
+        ("QUARRY_EMBEDDER__QUESTION_PROMPT", "query: ", "embedder.question_prompt", "query: "),
+        ("QUARRY_TELEMETRY__LOG_LEVEL", "info", "telemetry.log_level", "info"),
+        ("QUARRY_EMBEDDER__MAX_TOKENS", "null", "embedder.max_tokens", None),
+    ],
+)
+def test_a_variable_sets_one_key_and_wins_over_the_file(
+    tmp_path: Path, name: str, value: str, path: str, expected: Any
+) -> None:
+    file = "serve: {port: 1}\ningest: {ocr: true}\nembedder: {max_tokens: 256}\n"
+    found: Any = load(tmp_path, file, **{name: value})
+    for part in path.split("."):
+        found = getattr(found, part)
+    assert found == expected
+
+
+def test_a_variable_sets_a_list_of_a_source(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "sources:\n", QUARRY_SOURCES__WIKI__DEFAULT_ACL="[staff, hr]")
+    assert loaded.source("wiki").default_acl == ("staff", "hr")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("QUARRY_SERV__PORT", "QUARRY_SERVE__PORT"),
+        ("QUARRY_SERVE_PORT", "QUARRY_SERVE__PORT"),
+        ("QUARRY_DATADIR", "QUARRY_DATA_DIR"),
+        ("QUARRY_PORT", "unset it"),
+        ("QUARRY_SERVE", "unset it"),
+        ("QUARRY_SOURCES__WIKI", "unset it"),
+        ("QUARRY_", "unset it"),
+        ("QUARRY_SERVE__PORT__X", "unset it"),
+    ],
+)
+def test_a_mistyped_variable_is_an_error(tmp_path: Path, name: str, hint: str) -> None:
+    message = refusal(tmp_path, "", **{name: "1"})
+    assert name in message
+    assert hint in message
+
+
+def test_variables_that_belong_to_others_are_left_alone(tmp_path: Path) -> None:
+    service_links = {
+        "QUARRY_SERVICE_HOST": "10.0.0.7",
+        "QUARRY_SERVICE_PORT": "8000",
+        "QUARRY_SERVICE_PORT_HTTP": "8000",
+        "QUARRY_PORT": "tcp://10.0.0.7:8000",
+        "QUARRY_PORT_8000_TCP": "tcp://10.0.0.7:8000",
+        "QUARRY_PORT_8000_TCP_PROTO": "tcp",
+        "QUARRY_GATEWAY_SERVICE_HOST": "10.0.0.8",
+        "QUARRY_GATEWAY_PORT": "tcp://10.0.0.8:8000",
+    }
+    loaded = load(tmp_path, "", QUARRY_CONFIG="x", QUARRY_CI="1", HOME="/", **service_links)
+    assert loaded.serve.port == Settings().serve.port
+
+
+def test_a_variable_cannot_reach_below_a_value(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "serve: 1", QUARRY_SERVE__PORT="9000")
+    assert "'serve' is not a section" in message
+
+
+# ----------------------------------------------------------------------------------- profiles
+
+
+def test_the_cluster_profile_names_servers_in_place_of_files(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "profile: cluster")
+    assert loaded.stores.text == "elasticsearch"
+    assert loaded.stores.milvus.uri.startswith("http://")
+    assert loaded.telemetry.log_format == "json"
+
+
+def test_a_value_that_is_given_wins_over_the_profile(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "profile: cluster\nstores: {milvus: {uri: 'http://m:1'}}")
+    assert loaded.stores.milvus.uri == "http://m:1"
+    assert loaded.stores.text == "elasticsearch"
+    sqlite = load(tmp_path, "", QUARRY_PROFILE="cluster", QUARRY_STORES__TEXT="sqlite")
+    assert sqlite.stores.text == "sqlite"
+
+
+@pytest.mark.parametrize("profile", ["embedded", "cluster"])
+def test_documents_without_an_acl_are_closed_by_default(tmp_path: Path, profile: str) -> None:
+    loaded = load(tmp_path, f"profile: {profile}")
+    assert loaded.source("anything").default_acl is None
+
+
+def test_a_source_without_settings_takes_those_of_default(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path, yaml.safe_dump({"sources": {"default": {"default_acl": ["public"]}, "hr": {}}})
+    )
+    assert loaded.source("wiki").default_acl == ("public",)
+    assert loaded.source("hr").default_acl is None
+
+
+# ---------------------------------------------------------------------------- finding the file
+
+
+def test_the_file_is_the_named_one_then_the_variable_then_the_working_directory(
+    tmp_path: Path,
+) -> None:
+    for name in ("quarry.yaml", "env.yaml", "named.yaml"):
+        (tmp_path / name).touch()
+    environ = {"QUARRY_CONFIG": "env.yaml"}
+    assert find_config(Path("named.yaml"), environ, tmp_path).name == "named.yaml"
+    assert find_config(None, environ, tmp_path).name == "env.yaml"
+    assert find_config(None, {}, tmp_path).name == "quarry.yaml"
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="quarry init"):
+        find_config(None, {}, tmp_path)
+    with pytest.raises(ConfigError, match="check the path"):
+        find_config(tmp_path / "no.yaml", {}, tmp_path)
