@@ -1,0 +1,251 @@
+"""The catalog in Elasticsearch: realtime multi-get, compare-and-set by sequence number."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quarry.errors import Conflict, RowsRejected
+from quarry.ids import digest
+from quarry.records import DocState, Document, SourceEntry
+from quarry.stores import codec
+from quarry.stores.elasticsearch import mappings
+from quarry.stores.elasticsearch.client import PAGE, Cluster
+
+VERSION_CONFLICT = "version_conflict_engine_exception"
+"""Elasticsearch's name for a lost compare-and-set."""
+
+
+class ElasticsearchCatalog:
+    """Catalog of one generation.
+
+    A row keeps its own history in `_source`, because Elasticsearch writes one document atomically
+    and no two: a snapshot can then never be missing or left over. Each commit drops the snapshots
+    that were replaced longer ago than `retention`, so that a row stays small.
+    """
+
+    def __init__(self, cluster: Cluster, generation: str, *, retention: timedelta) -> None:
+        self._cluster = cluster
+        self._retention = retention
+        self._documents = cluster.index(generation, "documents")
+        self._entries = cluster.index(generation, "entries")
+
+    def ensure(self) -> None:
+        settings = self._cluster.settings
+        self._cluster.ensure(self._documents, mappings.body(mappings.DOCUMENTS, settings))
+        self._cluster.ensure(self._entries, mappings.body(mappings.ENTRIES, settings))
+
+    def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
+        rows = self._mget(sorted(set(doc_ids)), history=False)
+        return {key: codec.document_from_json(hit["_source"]["row"]) for key, hit in rows.items()}
+
+    def commit(self, document: Document) -> Document:
+        (result,) = self.commit_many([document])
+        if isinstance(result, Conflict):
+            raise result
+        return result
+
+    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+        results: list[Document | Conflict] = []
+        for batch in _without_repeats(documents):
+            results += self._commit_batch(batch)
+        return results
+
+    def _commit_batch(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+        """Compare-and-set of different documents in one bulk request."""
+        stored = self._mget([document.doc_id for document in documents])
+        mark = secrets.token_hex(8)
+        results: dict[str, Document | Conflict] = {}
+        operations = []
+        for document in documents:
+            old = stored.get(document.doc_id)
+            if (old["_source"]["row"]["serial"] if old else 0) != document.serial:
+                results[document.doc_id] = _conflict()
+                continue
+            committed = replace(
+                document,
+                serial=document.serial + 1,
+                committed_at=document.committed_at or datetime.now(UTC),
+            )
+            results[document.doc_id] = committed
+            operations.append(self._operation(committed, mark, old))
+        self._run(operations, results, mark)
+        return [results[document.doc_id] for document in documents]
+
+    def _run(
+        self,
+        operations: list[tuple[dict[str, Any], Any]],
+        results: dict[str, Document | Conflict],
+        mark: str,
+    ) -> None:
+        rejected = self._cluster.bulk(self._documents, operations)
+        # A write that timed out may have arrived: its retry then meets its own work.
+        landed = self._mget([key for key in rejected if rejected[key] == VERSION_CONFLICT])
+        for doc_id, reason in rejected.items():
+            if reason != VERSION_CONFLICT:
+                raise RowsRejected("Elasticsearch", rejected)
+            if doc_id not in landed or landed[doc_id]["_source"]["commit"] != mark:
+                results[doc_id] = _conflict()
+        if any(source["series"] for _, source in operations):
+            # Readers look for the other versions of a series by search, and must see this one.
+            self._cluster.refresh(self._documents)
+
+    def _operation(self, committed: Document, mark: str, old: Any) -> tuple[dict[str, Any], Any]:
+        history = old["_source"]["history"]["rows"] if old else []
+        before = datetime.now(UTC) - self._retention
+        rows = _replaced_after([*history, _snapshot(committed)], before)
+        source = {
+            "doc_id": committed.doc_id,
+            "source": committed.source,
+            "address": committed.address,
+            "state": committed.state.value,
+            "series": committed.series,
+            "live": bool(committed.revision),
+            "commit": mark,
+            "row": _snapshot(committed),
+            "history": {"rows": rows},
+        }
+        action: dict[str, Any] = {"_id": committed.doc_id}
+        if old is None:
+            return {"create": action}, source
+        return {"index": action | _guard(old)}, source
+
+    def series(self, names: Collection[str]) -> dict[str, list[Document]]:
+        if not names:
+            return {}
+        query = {
+            "bool": {
+                "filter": [{"terms": {"series": sorted(set(names))}}, {"term": {"live": True}}]
+            }
+        }
+        # The search only finds ids; what a row says now comes from the realtime read.
+        ids = [hit["_id"] for hit in self._pages(query, source=False)]
+        found: dict[str, list[Document]] = {}
+        for document in self.get(ids).values():
+            if document.revision and document.series in names:
+                found.setdefault(document.series, []).append(document)
+        return found
+
+    def scan(
+        self,
+        *,
+        source: str = "",
+        address: str = "",
+        state: DocState | None = None,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Document]:
+        terms = {"source": source, "address": address, "state": state.value if state else ""}
+        query = {"bool": {"filter": [{"term": {k: v}} for k, v in terms.items() if v]}}
+        self._cluster.refresh(self._documents)
+        hits = self._pages(query, after=after, limit=limit, source=["row"])
+        return [codec.document_from_json(hit["_source"]["row"]) for hit in hits]
+
+    def counts(self) -> dict[DocState, int]:
+        self._cluster.refresh(self._documents)
+        answer = self._cluster.call(
+            lambda c: c.search(
+                index=self._documents,
+                size=0,
+                aggs={"states": {"terms": {"field": "state", "size": len(DocState)}}},
+            )
+        )
+        buckets = answer["aggregations"]["states"]["buckets"]
+        return {DocState(bucket["key"]): bucket["doc_count"] for bucket in buckets}
+
+    def history(self, doc_id: str) -> list[Document]:
+        stored = self._mget([doc_id]).get(doc_id)
+        rows = stored["_source"]["history"]["rows"] if stored else []
+        return [codec.document_from_json(row) for row in rows]
+
+    def trim_history(self, before: datetime) -> int:
+        self._cluster.refresh(self._documents)
+        trimmed = 0
+        for hit in self._pages({"match_all": {}}, source=["history"]):
+            rows = hit["_source"]["history"]["rows"]
+            gone = len(rows) - len(_replaced_after(rows, before))
+            trimmed += self._trim(hit["_id"], before) if gone else 0
+        return trimmed
+
+    def entries(self, source: str) -> Iterator[SourceEntry]:
+        self._cluster.refresh(self._entries)
+        pages = self._cluster.pages(self._entries, query={"term": {"source": source}}, sort="key")
+        for hit in pages:
+            yield codec.entry_from_json(hit["_source"]["entry"])
+
+    def put_entry(self, entry: SourceEntry) -> None:
+        key = digest(entry.source, entry.address)
+        document = {"key": key, "source": entry.source, "entry": codec.entry_to_json(entry)}
+        self._cluster.call(lambda c: c.index(index=self._entries, id=key, document=document))
+
+    def delete_entry(self, source: str, address: str) -> None:
+        key = digest(source, address)
+        self._cluster.bulk(self._entries, [({"delete": {"_id": key}}, None)])
+
+    def drop(self) -> None:
+        self._cluster.drop([self._documents, self._entries])
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _pages(self, query: Mapping[str, Any], **options: Any) -> Iterator[dict[str, Any]]:
+        return self._cluster.pages(self._documents, query=query, sort="doc_id", **options)
+
+    def _mget(self, ids: Sequence[str], *, history: bool = True) -> dict[str, Any]:
+        """Realtime read of stored rows, by id."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(ids), PAGE):
+            request = {
+                "index": self._documents,
+                "ids": list(ids[start : start + PAGE]),
+                "source_excludes": [] if history else ["history"],
+            }
+            answer = self._cluster.call(lambda c, r=request: c.mget(**r))  # type: ignore[misc]
+            found |= {hit["_id"]: hit for hit in answer["docs"] if hit.get("found")}
+        return found
+
+    def _trim(self, doc_id: str, before: datetime) -> int:
+        """Takes one row's old snapshots away, unless the row moves meanwhile."""
+        stored = self._mget([doc_id])[doc_id]
+        rows = stored["_source"]["history"]["rows"]
+        kept = _replaced_after(rows, before)
+        source = {**stored["_source"], "history": {"rows": kept}}
+        action = {"index": {"_id": doc_id} | _guard(stored)}
+        moved = self._cluster.bulk(self._documents, [(action, source)])
+        return 0 if moved else len(rows) - len(kept)
+
+
+def _guard(stored: Any) -> dict[str, int]:
+    """Makes a write a compare-and-set against what was read."""
+    return {"if_seq_no": stored["_seq_no"], "if_primary_term": stored["_primary_term"]}
+
+
+def _snapshot(document: Document) -> dict[str, Any]:
+    return codec.document_to_json(document)
+
+
+def _conflict() -> Conflict:
+    return Conflict("The catalog row was changed since it was read; read it again.")
+
+
+def _without_repeats(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    """Batches in order, cut wherever a document comes again."""
+    batch: list[Document] = []
+    seen: set[str] = set()
+    for document in documents:
+        if document.doc_id in seen:
+            yield batch
+            batch, seen = [], set()
+        batch.append(document)
+        seen.add(document.doc_id)
+    if batch:
+        yield batch
+
+
+def _replaced_after(rows: list[dict[str, Any]], before: datetime) -> list[dict[str, Any]]:
+    """Snapshots whose successor was committed at or after `before`, and always the last one."""
+    replaced = [datetime.fromisoformat(row["committed_at"]) for row in rows[1:]]
+    return [row for row, at in zip(rows, replaced, strict=False) if at >= before] + rows[-1:]

@@ -1,0 +1,205 @@
+"""One connection to an Elasticsearch cluster: retries with a total, bulk by item, our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from quarry.errors import MissingExtra, QuarryError, StoreError, StoreUnavailable
+from quarry.settings import ElasticsearchSettings
+
+try:
+    import elasticsearch as es
+except ImportError as error:  # the extra is optional; importing this package is not
+    raise MissingExtra("elasticsearch", "elasticsearch") from error
+
+T = TypeVar("T")
+
+BULK_OPERATIONS = 1000
+BULK_BYTES = 8 * 1024 * 1024
+"""Elasticsearch's own advice for one bulk request is 5–15 MB."""
+PAGE = 1000
+TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
+
+
+class Cluster:
+    """Calls with a time limit each and one in all; raises only errors of `quarry.errors`."""
+
+    def __init__(self, settings: ElasticsearchSettings) -> None:
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        self.settings = settings
+        self.client = es.Elasticsearch(
+            settings.url,
+            api_key=key,
+            request_timeout=settings.timeout_s,
+            max_retries=0,  # ours have a total
+            retry_on_timeout=False,
+        )
+
+    def index(self, generation: str, kind: str) -> str:
+        """Name of one of a generation's indices, such as `quarry-g1-chunks`."""
+        return f"{self.settings.index_prefix}-{generation}-{kind}"
+
+    def call(self, request: Callable[[es.Elasticsearch], T]) -> T:
+        """Runs one request, again with backoff while it fails for a passing reason."""
+        retrying = Retrying(
+            stop=stop_after_delay(self.settings.total_s),
+            wait=wait_random_exponential(multiplier=0.1, max=5.0),
+            retry=retry_if_exception(is_transient),
+            reraise=True,
+        )
+        try:
+            return retrying(request, self.client)
+        except (es.ApiError, es.TransportError) as error:
+            raise translate(error, self.settings.url) from error
+
+    def ensure(self, index: str, body: Mapping[str, Any]) -> None:
+        """Creates an index if it is not there; two at once are fine."""
+        if self.call(lambda c: bool(c.indices.exists(index=index))):
+            return
+        try:
+            self.client.indices.create(index=index, **body)
+        except es.BadRequestError as error:
+            if error.error != "resource_already_exists_exception":
+                raise translate(error, self.settings.url) from error
+        except (es.ApiError, es.TransportError) as error:
+            if not is_transient(error):
+                raise translate(error, self.settings.url) from error
+            self.ensure(index, body)
+        self.call(lambda c: c.cluster.health(index=index, wait_for_status="yellow", timeout="30s"))
+
+    def drop(self, indices: Sequence[str]) -> None:
+        self.call(lambda c: c.indices.delete(index=list(indices), ignore_unavailable=True))
+
+    def refresh(self, index: str) -> None:
+        """Makes all completed writes visible to searches; cheap when nothing has changed."""
+        self.call(lambda c: c.indices.refresh(index=index))
+
+    def bulk(self, index: str, operations: Sequence[tuple[dict[str, Any], Any]]) -> dict[str, str]:
+        """Runs (action, source or None) pairs; gives the ids that are refused for good, and why.
+
+        Retries only the items that failed for a passing reason; raises StoreUnavailable when the
+        total time is up. A delete of a row that is not there is no failure.
+        """
+        rejected: dict[str, str] = {}
+        for batch in _batches(operations):
+            rejected |= self._bulk_batch(index, batch)
+        return rejected
+
+    def _bulk_batch(self, index: str, batch: list[tuple[dict[str, Any], Any]]) -> dict[str, str]:
+        rejected: dict[str, str] = {}
+        pending = batch
+
+        def attempt(client: es.Elasticsearch) -> None:
+            nonlocal pending
+            body: list[Any] = []
+            for action, source in pending:
+                body.append(action)
+                if source is not None:
+                    body.append(source)
+            items = client.bulk(index=index, operations=body)["items"]
+            again = []
+            for pair, item in zip(pending, items, strict=True):
+                (result,) = item.values()
+                status = result["status"]
+                if status in TRANSIENT_STATUS:
+                    again.append(pair)
+                elif status >= 400 and not (status == 404 and "delete" in item):
+                    rejected[result["_id"]] = _reason(result)
+            pending = again
+            if again:
+                raise ItemsPending(f"{len(again)} rows were turned away for now")
+
+        try:
+            self.call(attempt)
+        except ItemsPending:
+            raise StoreUnavailable(
+                f"Elasticsearch at {self.settings.url} turned rows away for "
+                f"{self.settings.total_s:.0f} s; look at its load and disk, then run again."
+            ) from None
+        return rejected
+
+    def pages(
+        self,
+        index: str,
+        *,
+        query: Mapping[str, Any],
+        sort: str,
+        after: str = "",
+        limit: int | None = None,
+        source: Sequence[str] | bool = True,
+    ) -> Iterator[dict[str, Any]]:
+        """Hits in the order of one keyword field, from the first value greater than `after`."""
+        left = limit
+        cursor = after
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            request: dict[str, Any] = {
+                "index": index,
+                "query": query,
+                "sort": [{sort: "asc"}],
+                "size": size,
+                "source": source,
+                "track_total_hits": False,
+            }
+            if cursor:
+                request["search_after"] = [cursor]
+            hits = self.call(lambda c, r=request: c.search(**r))["hits"]["hits"]  # type: ignore[misc]
+            yield from hits
+            if len(hits) < size:
+                return
+            cursor = hits[-1]["sort"][0]
+            left = None if left is None else left - len(hits)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class ItemsPending(QuarryError):
+    """Some items of a bulk request failed for a passing reason (429 and such)."""
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request may succeed a little later."""
+    if isinstance(error, es.ApiError):
+        return error.status_code in TRANSIENT_STATUS
+    return isinstance(error, es.ConnectionError | es.ConnectionTimeout | ItemsPending)
+
+
+def translate(error: Exception, url: str) -> StoreError:
+    """The vendor's error as one of ours; no request body or document text in the message."""
+    if isinstance(error, es.AuthenticationException | es.AuthorizationException):
+        return StoreError(
+            f"Elasticsearch at {url} refused the credentials; check elasticsearch.api_key."
+        )
+    if is_transient(error):
+        return StoreUnavailable(
+            f"Elasticsearch at {url} cannot be reached; start it or check elasticsearch.url."
+        )
+    name = getattr(error, "error", type(error).__name__)
+    return StoreError(f"Elasticsearch at {url} refused a request: {name}.")
+
+
+def _batches(
+    operations: Sequence[tuple[dict[str, Any], Any]],
+) -> Iterator[list[tuple[dict[str, Any], Any]]]:
+    """Splits by number and by an estimate of bytes."""
+    batch: list[tuple[dict[str, Any], Any]] = []
+    size = 0
+    for operation in operations:
+        weight = len(str(operation[1])) if operation[1] is not None else 64
+        if batch and (len(batch) >= BULK_OPERATIONS or size + weight > BULK_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(operation)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _reason(result: Mapping[str, Any]) -> str:
+    """Type of the failure only: the vendor's text may quote the document."""
+    error = result.get("error") or {}
+    return str(error.get("type", "unknown")) if isinstance(error, Mapping) else "unknown"
