@@ -1,0 +1,109 @@
+"""Analysis: the words of a text as the lexical leg indexes and searches them."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import regex
+import Stemmer
+
+from quarry.text.identifiers import identifiers
+
+ANALYZER_VERSION = "1"
+
+JOINER = "\u02d1"
+"""Stands for `-`, `.` and `_` inside a token. It is a letter (Lm), so that tokenizers of stores,
+which split at punctuation, keep the token whole."""
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with".split()
+)
+"""The short English list that Lucene uses."""
+
+_UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+)
+"""Scripts whose words are not (or, in Korean, not reliably) set apart by blanks."""
+
+_WORDS = regex.compile(
+    rf"(?P<run>[{_UNSPACED}\u30fc][{_UNSPACED}\p{{M}}\u30fc]*)"
+    r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)+)(?![\p{L}\p{N}])"
+    rf"|(?P<word>(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{Nd}}\p{{Nl}}\u200c\u200d\u2080-\u2089])+"
+    rf"(?:['’](?:(?![{_UNSPACED}])\p{{L}})+)*)"
+    r"|(?P<other>\p{No})"
+)
+_CONTRACTION = regex.compile(r"['’](?:s|t|ll|re|ve|d|m)$")
+_APOSTROPHES = regex.compile("['’]")
+_MARKS = regex.compile(
+    # Latin, Greek and Cyrillic accents, Arabic vowel signs and elongation, Hebrew points, joiners.
+    r"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0640\u064b-\u065f\u0670\u200c\u200d]"
+)
+_SEPARATORS = regex.compile(r"[-._]+")
+_LOCAL = threading.local()
+
+
+def analyze(text: str) -> list[str]:
+    """Tokens of cleaned text, in order; the same for documents and questions.
+
+    Words are lower-cased, freed of accents, possessives and stop words, and stemmed (Snowball
+    English). Decimals stay whole. Scripts without word spaces give overlapping pairs. Every
+    identifier follows as one token more. Tokens hold letters, marks and digits only.
+    """
+    tokens: list[str] = []
+    for match in _WORDS.finditer(text.lower()):
+        kind, found = match.lastgroup, match.group()
+        if kind == "word":
+            tokens.extend(_terms(found))
+        elif kind == "run":
+            tokens.extend(_pairs(found))
+        elif kind == "number":
+            tokens.append(found.replace(",", "").replace(".", JOINER))
+        else:
+            plain = unicodedata.normalize("NFKC", found)
+            tokens.append(plain if plain.isalnum() else found)
+    tokens.extend(identifier_token(code) for code in identifiers(text))
+    return tokens
+
+
+def identifier_token(identifier: str) -> str:
+    """The token that `analyze` adds for an identifier; no word gives the same one.
+
+    A joiner at the front keeps a code that is one run, such as 99107001, apart from its word.
+    """
+    return JOINER + _SEPARATORS.sub(JOINER, identifier.lower())
+
+
+@lru_cache(maxsize=200_000)
+def _terms(word: str) -> tuple[str, ...]:
+    word = _CONTRACTION.sub("", word)
+    parts = _APOSTROPHES.split(word)
+    return tuple(_stem(_plain(part)) for part in parts if part and part not in STOP_WORDS)
+
+
+def _plain(word: str) -> str:
+    if word.isascii():
+        return word
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", word))
+    return unicodedata.normalize("NFC", bare).lower() or word
+
+
+def _stem(word: str) -> str:
+    # A stemmer keeps state while it works, so each thread has its own.
+    stemmer: Any = getattr(_LOCAL, "stemmer", None)
+    if stemmer is None:
+        stemmer = _LOCAL.stemmer = Stemmer.Stemmer("english", 0)
+    return str(stemmer.stemWord(word)) if word.isascii() else word
+
+
+def _pairs(run: str) -> Iterator[str]:
+    clusters = regex.findall(r"\X", run)
+    if len(clusters) == 1:
+        yield run
+    for left, right in pairwise(clusters):
+        yield left + right
