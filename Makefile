@@ -1,0 +1,70 @@
+# Everything a person or CI runs. Each target works on a fresh clone; `make help` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Left out of `make test`: what needs real servers (see "Real servers" below).
+SUITES := tests/unit tests/contract tests/e2e
+
+.PHONY: help setup lint test demo bench docs constraints clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ------------------------------------------------------------------------------- environment
+
+setup: $(STAMP) ## an environment in .venv with the exact versions of constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@python=$$(for name in python3.11 python3.12 python3.13 python3; do \
+	    "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	    && echo "$$name" && break; done) \
+	  || { echo "Python 3.11 or newer is needed; install it and run make again." >&2; exit 1; }; \
+	test -x $(BIN)/python || "$$python" -m venv $(VENV)
+	$(PIP) install -q --progress-bar off -c constraints.txt -e '.[dev]'
+	@touch $@
+
+constraints: $(STAMP) ## writes constraints.txt from what is installed now
+	@{ echo "# Exact versions that the tests ran with; 'make constraints' writes this file."; \
+	   $(PIP) freeze --exclude-editable | sed -E 's/(==[^+]+)\+.*/\1/' | grep -v '^quarry-rag=='; \
+	 } > constraints.txt
+	@touch $(STAMP)
+
+# ------------------------------------------------------------------------------ what CI checks
+
+lint: $(STAMP) ## ruff, mypy --strict, the import rules, and no path of this machine in any file
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@! git grep -nIE '(^|[^A-Za-z0-9_.~-])/(work|root|home|tmp|opt/(pypi|wheels))/' \
+	    -- . ':!deploy' ':!k8s' || { echo "These lines name a path of one machine." >&2; exit 1; }
+
+test: $(STAMP) ## the hermetic suites: no network, no servers but those that the tests start
+	$(BIN)/pytest $(SUITES)
+
+demo: $(STAMP) ## ingests the examples, serves them and asks five questions; DEMO_EXIT=1 stops then
+	@$(BIN)/python examples/demo.py $(if $(filter 1,$(DEMO_EXIT)),--exit)
+
+docs: $(STAMP) ## writes the generated parts of docs/configuration.md and docs/cli.md
+	$(BIN)/python -m quarry.cli.reference --write
+
+# ---------------------------------------------------------------------------------- measuring
+
+bench: $(STAMP) ## ingest throughput and the time of each search stage
+	$(BIN)/python -m benchmarks
+
+# ------------------------------------------------------------------------------- real servers
+
+# (targets that start Elasticsearch and Milvus, and the tests that need them, go here)
+
+# ------------------------------------------------------------------------------------- rest
+
+clean: ## removes what make wrote, except the environment
+	rm -rf .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
