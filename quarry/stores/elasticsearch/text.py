@@ -1,0 +1,181 @@
+"""Text rows and BM25 in Elasticsearch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from quarry.access import Everything, Filter
+from quarry.access.compile_elasticsearch import elasticsearch_fields, to_elasticsearch
+from quarry.errors import RowsRejected
+from quarry.records import Chunk, Hit, RowRef, TextRow
+from quarry.stores import codec
+from quarry.stores.elasticsearch import mappings
+from quarry.stores.elasticsearch.client import PAGE, Cluster
+from quarry.stores.rows import text_row_fault
+from quarry.text import analyze, embedded_text, identifiers
+
+REF = ["row_id", "doc_id", "revision"]
+MAX_CLAUSES = 512
+"""Distinct question terms that take part; Elasticsearch's own limit is 1,024 clauses or more."""
+
+
+class ElasticsearchText:
+    """TextStore of one generation."""
+
+    def __init__(self, cluster: Cluster, generation: str) -> None:
+        self._cluster = cluster
+        self._index = cluster.index(generation, "chunks")
+
+    def ensure(self) -> None:
+        settings = self._cluster.settings
+        body = mappings.body(mappings.CHUNKS, settings, shards=settings.shards)
+        self._cluster.ensure(self._index, body)
+
+    def upsert(self, rows: Sequence[TextRow]) -> None:
+        faults = {row.chunk.row_id: text_row_fault(row) for row in rows}
+        rejected = {row_id: fault for row_id, fault in faults.items() if fault}
+        operations = [
+            ({"index": {"_id": row.chunk.row_id}}, _source(row))
+            for row in rows
+            if not faults[row.chunk.row_id]
+        ]
+        rejected |= self._cluster.bulk(self._index, operations)
+        if rejected:
+            raise RowsRejected("Elasticsearch", rejected)
+
+    def fetch(self, row_ids: Collection[str]) -> dict[str, Chunk]:
+        wanted = sorted(set(row_ids))
+        found: dict[str, Chunk] = {}
+        for start in range(0, len(wanted), PAGE):
+            part = wanted[start : start + PAGE]
+            answer = self._cluster.call(
+                lambda c, p=part: c.mget(  # type: ignore[misc]
+                    index=self._index, ids=p, source_includes=["chunk"]
+                )
+            )
+            for hit in answer["docs"]:
+                if hit.get("found"):
+                    found[hit["_id"]] = codec.chunk_from_json(hit["_source"]["chunk"])
+        return found
+
+    def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
+        wanted = sorted(set(doc_ids))
+        self.publish()
+        found: list[RowRef] = []
+        for start in range(0, len(wanted), PAGE):
+            query = {"terms": {"doc_id": wanted[start : start + PAGE]}}
+            found += _refs(self._pages(query, source=REF))
+        return found
+
+    def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
+        if not ordinals:
+            return []
+        query = {
+            "bool": {
+                "filter": [
+                    {"term": {"doc_id": doc_id}},
+                    {"term": {"revision": revision}},
+                    {"range": {"ordinal": {"gte": ordinals.start, "lt": ordinals.stop}}},
+                ]
+            }
+        }
+        found = [codec.chunk_from_json(hit["_source"]["chunk"]) for hit in self._pages(query)]
+        return sorted(found, key=lambda chunk: chunk.ordinal)
+
+    def find_text(self, text_hashes: Collection[str]) -> dict[str, str]:
+        wanted = sorted(set(text_hashes))
+        found: dict[str, str] = {}
+        for start in range(0, len(wanted), PAGE):
+            query = {"terms": {"text_hash": wanted[start : start + PAGE]}}
+            for hit in self._pages(query, source=["row_id", "text_hash"]):
+                found[hit["_source"]["text_hash"]] = hit["_id"]
+        return found
+
+    def delete(self, row_ids: Collection[str]) -> None:
+        operations = [({"delete": {"_id": row_id}}, None) for row_id in sorted(set(row_ids))]
+        rejected = self._cluster.bulk(self._index, operations)
+        if rejected:
+            raise RowsRejected("Elasticsearch", rejected)
+
+    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+        terms = list(dict.fromkeys(analyze(question)))[:MAX_CLAUSES]
+        codes = list(identifiers(question))
+        if limit < 1 or not (terms or codes):
+            return []
+        permitted = [] if isinstance(where, Everything) else [to_elasticsearch(where)]
+        lanes: list[dict[str, Any]] = []
+        if codes:
+            lanes.append(_lane(terms, [*permitted, {"terms": {"identifiers": codes}}], must=False))
+        lanes.append(_lane(terms, permitted, must=True))
+        hits: dict[str, Hit] = {}
+        for lane in lanes:
+            for hit in self._search(lane, limit):
+                hits.setdefault(hit.row_id, hit)
+        return list(hits.values())[:limit]
+
+    def publish(self) -> None:
+        self._cluster.refresh(self._index)
+
+    def scan(self, *, after: str = "", limit: int = 1000) -> list[RowRef]:
+        self.publish()
+        return _refs(self._pages({"match_all": {}}, after=after, limit=limit, source=REF))
+
+    def count(self) -> int:
+        self.publish()
+        return int(self._cluster.call(lambda c: c.count(index=self._index))["count"])
+
+    def drop(self) -> None:
+        self._cluster.drop([self._index])
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _pages(self, query: dict[str, Any], **options: Any) -> Iterable[dict[str, Any]]:
+        return self._cluster.pages(self._index, query=query, sort="row_id", **options)
+
+    def _search(self, query: dict[str, Any], limit: int) -> list[Hit]:
+        answer = self._cluster.call(
+            lambda c: c.search(
+                index=self._index,
+                query=query,
+                size=min(limit, 10_000),
+                sort=["_score", {"row_id": "asc"}],
+                source=REF,
+                track_total_hits=False,
+            )
+        )
+        return [
+            Hit(
+                row_id=hit["_source"]["row_id"],
+                doc_id=hit["_source"]["doc_id"],
+                revision=hit["_source"]["revision"],
+                score=float(hit["_score"] or 0.0),
+            )
+            for hit in answer["hits"]["hits"]
+        ]
+
+
+def _lane(terms: list[str], filters: list[dict[str, Any]], *, must: bool) -> dict[str, Any]:
+    match = {"match": {"terms": {"query": " ".join(terms)}}}
+    clause = "must" if must else "should"
+    return {"bool": {clause: [match] if terms else [], "filter": filters}}
+
+
+def _source(row: TextRow) -> dict[str, Any]:
+    chunk = row.chunk
+    return {
+        **elasticsearch_fields(row.labels),
+        "row_id": chunk.row_id,
+        "doc_id": chunk.doc_id,
+        "revision": chunk.revision,
+        "ordinal": chunk.ordinal,
+        "text_hash": chunk.text_hash,
+        "identifiers": list(chunk.identifiers),
+        "terms": " ".join(analyze(embedded_text(chunk.header, chunk.text))),
+        "chunk": codec.chunk_to_json(chunk),
+    }
+
+
+def _refs(hits: Iterable[dict[str, Any]]) -> list[RowRef]:
+    return [RowRef(**{name: hit["_source"][name] for name in REF}) for hit in hits]

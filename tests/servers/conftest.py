@@ -1,0 +1,59 @@
+"""Servers of the suite: the ones that `make servers` started, and ones of its own to kill."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quarry.settings import ElasticsearchSettings, MilvusSettings
+from tests.conftest import REPO, absent
+from tests.servers.managed import ELASTICSEARCH, TOOLS, Elasticsearch, Milvus
+
+STATE = REPO / ".servers" / "servers.json"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.servers)
+
+
+@pytest.fixture(scope="session")
+def addresses() -> dict[str, str]:
+    """`elasticsearch` and `milvus` addresses of the running servers."""
+    if not STATE.exists():
+        absent("no servers are running; run: make servers")
+    state = json.loads(STATE.read_text())
+    return {"elasticsearch": state["elasticsearch"]["url"], "milvus": state["milvus"]["uri"]}
+
+
+@pytest.fixture
+def elasticsearch_settings(addresses: dict[str, str]) -> ElasticsearchSettings:
+    """A fresh prefix for each test on the shared node."""
+    return ElasticsearchSettings(
+        url=addresses["elasticsearch"], index_prefix=f"t{uuid.uuid4().hex[:8]}", replicas=0
+    )
+
+
+@pytest.fixture
+def milvus_settings(addresses: dict[str, str]) -> MilvusSettings:
+    """A fresh prefix for each test on the shared server."""
+    return MilvusSettings(uri=addresses["milvus"], collection_prefix=f"t{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture(scope="session")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Elasticsearch, Milvus]]:
+    """A pair of servers that tests may kill; they must be running again when a test ends."""
+    if not (TOOLS / "done").exists() or not ELASTICSEARCH.exists():
+        absent("the servers are not installed; run: make servers")
+    folder = tmp_path_factory.mktemp("mortal")
+    search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+    search.start()
+    vectors.start()
+    yield search, vectors
+    search.kill()
+    vectors.kill()
