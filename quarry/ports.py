@@ -208,7 +208,8 @@ class Catalog(Protocol):
     def ensure(self) -> None: ...
 
     def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
-        """Rows in one consistent read, tombstones included; unknown ids are left out."""
+        """Rows as the last completed commit left each, tombstones included; unknown ids are
+        left out."""
         ...
 
     def commit(self, document: Document) -> Document:
@@ -275,9 +276,12 @@ class Registry(Protocol):
         ...
 
     def switch(self, name: str, *, expected: str) -> None:
-        """Makes `name` live if `expected` is live now ("": none); else raises Conflict."""
+        """Makes `name` live if `expected` is live now ("": none) and `name` was created; else
+        raises Conflict."""
         ...
 
-    def remove(self, name: str) -> None: ...
+    def remove(self, name: str) -> None:
+        """Forgets a generation; an unknown one is ignored. Raises Conflict if it is live."""
+        ...
 
     def close(self) -> None: ...
