@@ -178,6 +178,8 @@ class Block:
     """Heading level 1–6, or list nesting depth from 0."""
     page: int | None = None
     """1-based page of the source, where the format has pages."""
+    last_page: int | None = None
+    """Page on which it ends, if that is another one."""
     start: int = 0
     end: int = 0
     """Character offsets: in the decoded source for text formats, else in the extracted text."""
@@ -200,6 +202,9 @@ class ParsedDocument:
     title: str = ""
     blocks: tuple[Block, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What its author says of it in the content: front matter, or the other fields of a record."""
+    properties: Mapping[str, Scalar] = field(default_factory=dict)
+    """What the format itself records, such as author and canonical address; anything else wins."""
     state: DocState = DocState.INDEXED
     reason: str = ""
     pages: int = 0
