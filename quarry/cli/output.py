@@ -1,0 +1,80 @@
+"""What commands print: JSON for programs, text for people, no terminal tricks from documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# Text of documents, questions and file names is not ours. Escape sequences could rewrite what the
+# terminal shows, and bidirectional overrides could reorder it, so both are shown and not obeyed.
+# C0 has pictures of its own; the others are shown as their escape.
+_KEPT = "\n\t"
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT}
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *_BIDI)}
+_NEUTRAL = _PICTURES | _ESCAPES
+
+
+def printable(text: str) -> str:
+    """`text` with every terminal control character made visible; line feeds and tabs stay."""
+    return text.translate(_NEUTRAL)
+
+
+def one_line(text: str) -> str:
+    """`printable` on one line, runs of white space as one space."""
+    return printable(" ".join(text.split()))
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object, indented. The characters that terminals act on are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+    print_line(text.translate(_ESCAPES))
+
+
+def print_line(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+
+
+def print_note(text: str) -> None:
+    """A line for the person, on standard error, so that standard output stays data."""
+    sys.stderr.write(text + "\n")
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Aligned columns on a terminal, tab-separated lines elsewhere (for cut, grep and sort)."""
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in cells:
+            print_line("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*header, box=None, pad_edge=False, header_style="bold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def tolerate_any_text() -> None:
+    """Lets a terminal that knows only ASCII show question marks instead of stopping the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def close_quietly() -> None:
+    """After a broken pipe: stops the interpreter from failing again when it flushes at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    return str(value)

@@ -1,0 +1,87 @@
+"""A `quarry serve` of this data folder that is already running, and how to ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quarry.errors import QuarryError, StoreUnavailable
+
+if TYPE_CHECKING:
+    import httpx
+
+SERVER_FILE = "server.json"
+_HEALTH_S = 2.0
+"""Seconds within which a server that is well answers /healthz."""
+_SLACK_S = 5.0
+"""Seconds on top of the request's own deadline before we stop waiting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """Address and local token of a server; the token may name any principal."""
+
+    url: str
+    pid: int
+    token: str = field(repr=False)
+
+    @classmethod
+    def find(cls, data_dir: Path) -> RunningServer | None:
+        """The server of this data folder, if one runs and is well."""
+        try:
+            raw = json.loads((data_dir / SERVER_FILE).read_text(encoding="utf-8"))
+            server = cls(url=str(raw["url"]), pid=int(raw["pid"]), token=str(raw["token"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # none, or one that is just being written: in process works as well
+        return server if server._is_well() else None
+
+    def post(self, path: str, body: Mapping[str, Any], *, deadline_s: float) -> dict[str, Any]:
+        """One JSON answer. Raises the error that the server names, as if it were raised here."""
+        import httpx
+
+        try:
+            response = httpx.post(
+                self.url + path,
+                json=body,
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=deadline_s + _SLACK_S,
+            )
+        except httpx.HTTPError as error:
+            raise StoreUnavailable(
+                f"The server at {self.url} stopped answering ({type(error).__name__}); try again."
+            ) from error
+        if response.status_code >= 400:
+            raise _error_from(response)
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def _is_well(self) -> bool:
+        import httpx
+
+        try:
+            return httpx.get(f"{self.url}/healthz", timeout=_HEALTH_S).status_code == 200
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return False
+
+
+def _error_from(response: httpx.Response) -> QuarryError:
+    """The error of our own tree that the body names: the exit code is the same as in process."""
+    try:
+        body = response.json()["error"]
+        code, message = str(body["code"]), str(body["message"])
+    except (ValueError, KeyError, TypeError):
+        return StoreUnavailable(f"The server answered {response.status_code} without saying why.")
+    for kind in _tree(QuarryError):
+        takes_one_message = "__init__" not in vars(kind)
+        if takes_one_message and kind.__new__(kind).code == code:
+            return kind(message)
+    return QuarryError(message)
+
+
+def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
