@@ -1,0 +1,183 @@
+"""Catalog in the SQLite file: a commit and its snapshot are one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+
+from quarry.errors import Conflict
+from quarry.records import DocState, Document, SourceEntry
+from quarry.stores.codec import (
+    document_from_json,
+    document_to_json,
+    entry_from_json,
+    entry_to_json,
+)
+from quarry.stores.sqlite import Database, many, table
+
+# Statements are put together from names that `table` has checked; every value is bound.
+# ruff: noqa: S608
+
+_PAGE = 1000
+
+
+class SqliteCatalog:
+    """Catalog of one generation."""
+
+    def __init__(self, database: Database, generation: str) -> None:
+        self._database = database
+        self._documents = table("documents", generation)
+        self._history = table("history", generation)
+        self._entries = table("entries", generation)
+
+    def ensure(self) -> None:
+        documents, history, entries = self._documents, self._history, self._entries
+        with self._database.write() as db:
+            for statement in (
+                f"CREATE TABLE IF NOT EXISTS {documents} (doc_id TEXT PRIMARY KEY, serial INTEGER,"
+                " source TEXT, address TEXT, state TEXT, series TEXT, live INTEGER, body TEXT)",
+                f"CREATE INDEX IF NOT EXISTS {documents}_by_address"
+                f" ON {documents} (source, address, doc_id)",
+                f"CREATE INDEX IF NOT EXISTS {documents}_by_series"
+                f" ON {documents} (series) WHERE live AND series <> ''",
+                f"CREATE INDEX IF NOT EXISTS {documents}_by_state ON {documents} (state, doc_id)",
+                f"CREATE TABLE IF NOT EXISTS {history} (doc_id TEXT, serial INTEGER,"
+                " replaced REAL, body TEXT, PRIMARY KEY (doc_id, serial))",
+                f"CREATE INDEX IF NOT EXISTS {history}_by_age"
+                f" ON {history} (replaced) WHERE replaced IS NOT NULL",
+                f"CREATE TABLE IF NOT EXISTS {entries} (source TEXT, address TEXT, body TEXT,"
+                " PRIMARY KEY (source, address)) WITHOUT ROWID",
+            ):
+                db.execute(statement)
+
+    def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
+        rows = self._select("doc_id IN (SELECT value FROM json_each(?))", (many(doc_ids),))
+        return {row.doc_id: row for row in rows}
+
+    def commit(self, document: Document) -> Document:
+        with self._database.write() as db:
+            return self._set(db, document)
+
+    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+        results: list[Document | Conflict] = []
+        with self._database.write() as db:
+            for document in documents:
+                try:
+                    results.append(self._set(db, document))
+                except Conflict as lost:
+                    results.append(lost)
+        return results
+
+    def _set(self, db: sqlite3.Connection, document: Document) -> Document:
+        """The compare-and-set inside the caller's transaction; writes nothing on Conflict."""
+        key = document.doc_id
+        found = db.execute(f"SELECT serial FROM {self._documents} WHERE doc_id = ?", (key,))
+        current = found.fetchone()
+        if (current[0] if current else 0) != document.serial:
+            raise Conflict(f"Document {key} was changed by another writer; read it again.")
+        stored = replace(document, serial=document.serial + 1)
+        body = json.dumps(document_to_json(stored))
+        row = (key, stored.serial, stored.source, stored.address, stored.state.value)
+        db.execute(
+            f"INSERT OR REPLACE INTO {self._documents} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, stored.series, bool(stored.revision), body),
+        )
+        replaced = stored.committed_at.timestamp() if stored.committed_at else None
+        db.execute(
+            f"UPDATE {self._history} SET replaced = ? WHERE doc_id = ? AND serial = ?",
+            (replaced, key, document.serial),
+        )
+        db.execute(
+            f"INSERT INTO {self._history} VALUES (?, ?, NULL, ?)", (key, stored.serial, body)
+        )
+        return stored
+
+    def series(self, names: Collection[str]) -> dict[str, list[Document]]:
+        rows = self._select(
+            "live AND series <> '' AND series IN (SELECT value FROM json_each(?))"
+            " ORDER BY series, doc_id",
+            (many(names),),
+        )
+        return {name: list(group) for name, group in groupby(rows, key=lambda row: row.series)}
+
+    def scan(
+        self,
+        *,
+        source: str = "",
+        address: str = "",
+        state: DocState | None = None,
+        after: str = "",
+        limit: int = 1000,
+    ) -> list[Document]:
+        wanted = {"source": source, "address": address, "state": state.value if state else ""}
+        given = {column: value for column, value in wanted.items() if value}
+        where = " AND ".join([*(f"{column} = ?" for column in given), "doc_id > ?"])
+        parameters: tuple[str | int, ...] = (*given.values(), after, limit)
+        return self._select(f"{where} ORDER BY doc_id LIMIT ?", parameters)
+
+    def counts(self) -> dict[DocState, int]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT state, count(*) FROM {self._documents} GROUP BY state"
+            ).fetchall()
+        return {DocState(state): count for state, count in rows}
+
+    def history(self, doc_id: str) -> list[Document]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT body FROM {self._history} WHERE doc_id = ? ORDER BY serial", (doc_id,)
+            ).fetchall()
+        return [document_from_json(json.loads(body)) for (body,) in rows]
+
+    def trim_history(self, before: datetime) -> int:
+        with self._database.write() as db:
+            return db.execute(
+                f"DELETE FROM {self._history} WHERE replaced < ?", (before.timestamp(),)
+            ).rowcount
+
+    def entries(self, source: str) -> Iterator[SourceEntry]:
+        after, more = "", True
+        while more:
+            with self._database.read() as db:
+                rows = db.execute(
+                    f"SELECT body FROM {self._entries} WHERE source = ? AND address > ?"
+                    " ORDER BY address LIMIT ?",
+                    (source, after, _PAGE),
+                ).fetchall()
+            page = [entry_from_json(json.loads(body)) for (body,) in rows]
+            yield from page
+            more = len(page) == _PAGE
+            after = page[-1].address if page else ""
+
+    def put_entry(self, entry: SourceEntry) -> None:
+        body = json.dumps(entry_to_json(entry))
+        with self._database.write() as db:
+            db.execute(
+                f"INSERT OR REPLACE INTO {self._entries} VALUES (?, ?, ?)",
+                (entry.source, entry.address, body),
+            )
+
+    def delete_entry(self, source: str, address: str) -> None:
+        with self._database.write() as db:
+            db.execute(
+                f"DELETE FROM {self._entries} WHERE source = ? AND address = ?", (source, address)
+            )
+
+    def drop(self) -> None:
+        with self._database.write() as db:
+            for name in (self._documents, self._history, self._entries):
+                db.execute(f"DROP TABLE IF EXISTS {name}")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _select(self, where: str, parameters: tuple[str | int, ...]) -> list[Document]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT body FROM {self._documents} WHERE {where}", parameters
+            ).fetchall()
+        return [document_from_json(json.loads(body)) for (body,) in rows]
