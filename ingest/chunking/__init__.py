@@ -1,0 +1,8 @@
+"""Chunking: from a parsed document to the passages that are embedded, searched and cited."""
+
+from __future__ import annotations
+
+from ingest.chunking.chunker import CHUNKER_VERSION, Chunker, ChunkJob
+from ingest.chunking.header import Head
+
+__all__ = ["CHUNKER_VERSION", "ChunkJob", "Chunker", "Head"]
