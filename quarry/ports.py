@@ -171,11 +171,11 @@ class TextStore(Protocol):
         ...
 
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
-        """Chunks of one revision by position, in order; used for neighbours."""
+        """Published chunks of one revision by position, in order; used for neighbours."""
         ...
 
     def find_text(self, text_hashes: Collection[str]) -> dict[str, str]:
-        """A row_id for each known text hash, so that its vector can be used again."""
+        """A row_id for each published text hash, so that its vector can be used again."""
         ...
 
     def delete(self, row_ids: Collection[str]) -> None:

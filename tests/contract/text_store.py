@@ -118,7 +118,7 @@ class TextStoreContract:
     def test_chunks_come_by_position_and_of_one_revision(self, store: TextStore) -> None:
         rows = [text_row(f"passage {n}", ordinal=n) for n in (3, 1, 0, 2)]
         other = [text_row("another", ordinal=1, token=LATER), text_row("page", doc="d2")]
-        store.upsert([*rows, *other])
+        fill(store, *rows, *other)
         got = store.chunks("d1", TOKEN, range(1, 9))
         assert [c.text for c in got] == ["passage 1", "passage 2", "passage 3"]
         assert store.chunks("d1", TOKEN, range(0)) == []
@@ -126,7 +126,7 @@ class TextStoreContract:
 
     def test_known_text_is_found_by_its_hash(self, store: TextStore) -> None:
         rows = [text_row("same words", doc="d1"), text_row("same words", doc="d2")]
-        store.upsert(rows)
+        fill(store, *rows)
         text_hash = rows[0].chunk.text_hash
         known = store.find_text([text_hash, "unknown"])
         assert list(known) == [text_hash]

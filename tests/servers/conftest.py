@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from quarry.settings import ElasticsearchSettings, MilvusSettings
+from quarry.stores.elasticsearch.client import Cluster
 from tests.conftest import REPO, absent
 from tests.servers.managed import ELASTICSEARCH, TOOLS, Elasticsearch, Milvus
 
@@ -32,11 +33,18 @@ def addresses() -> dict[str, str]:
 
 
 @pytest.fixture
-def elasticsearch_settings(addresses: dict[str, str]) -> ElasticsearchSettings:
-    """A fresh prefix for each test on the shared node."""
-    return ElasticsearchSettings(
-        url=addresses["elasticsearch"], index_prefix=f"t{uuid.uuid4().hex[:8]}", replicas=0
+def elasticsearch_settings(addresses: dict[str, str]) -> Iterator[ElasticsearchSettings]:
+    """A fresh prefix for each test on the shared node; its indices go with the test."""
+    prefix = f"t{uuid.uuid4().hex[:8]}"
+    settings = ElasticsearchSettings(
+        url=addresses["elasticsearch"], index_prefix=prefix, replicas=0
     )
+    yield settings
+    cluster = Cluster(settings)
+    names = cluster.call(lambda c: list(c.indices.get(index=f"{prefix}-*")))
+    if names:
+        cluster.drop(names)
+    cluster.close()
 
 
 @pytest.fixture

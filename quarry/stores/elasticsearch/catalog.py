@@ -65,11 +65,7 @@ class ElasticsearchCatalog:
             if (old["_source"]["row"]["serial"] if old else 0) != document.serial:
                 results[document.doc_id] = _conflict()
                 continue
-            committed = replace(
-                document,
-                serial=document.serial + 1,
-                committed_at=document.committed_at or datetime.now(UTC),
-            )
+            committed = replace(document, serial=document.serial + 1)
             results[document.doc_id] = committed
             operations.append(self._operation(committed, mark, old))
         self._run(operations, results, mark)
@@ -247,5 +243,9 @@ def _without_repeats(documents: Sequence[Document]) -> Iterator[list[Document]]:
 
 def _replaced_after(rows: list[dict[str, Any]], before: datetime) -> list[dict[str, Any]]:
     """Snapshots whose successor was committed at or after `before`, and always the last one."""
-    replaced = [datetime.fromisoformat(row["committed_at"]) for row in rows[1:]]
-    return [row for row, at in zip(rows, replaced, strict=False) if at >= before] + rows[-1:]
+    replaced = [row["committed_at"] for row in rows[1:]]
+    return [
+        row
+        for row, at in zip(rows, replaced, strict=False)
+        if at is None or datetime.fromisoformat(at) >= before
+    ] + rows[-1:]

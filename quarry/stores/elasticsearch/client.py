@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from quarry.errors import MissingExtra, QuarryError, StoreError, StoreUnavailable
+from quarry.errors import Conflict, MissingExtra, QuarryError, StoreError, StoreUnavailable
 from quarry.settings import ElasticsearchSettings
 
 try:
@@ -178,6 +178,8 @@ def translate(error: Exception, url: str) -> StoreError:
         return StoreUnavailable(
             f"Elasticsearch at {url} cannot be reached; start it or check elasticsearch.url."
         )
+    if isinstance(error, es.ConflictError):
+        return Conflict("Another writer changed this document in Elasticsearch; read it again.")
     name = getattr(error, "error", type(error).__name__)
     return StoreError(f"Elasticsearch at {url} refused a request: {name}.")
 

@@ -52,7 +52,7 @@ ENTRIES: dict[str, Any] = {
     "entry": PAYLOAD,
 }
 
-REGISTRY: dict[str, Any] = {"live": KEYWORD, "generations": PAYLOAD}
+REGISTRY: dict[str, Any] = {"live": KEYWORD, "mark": KEYWORD, "generations": PAYLOAD}
 
 
 def body(

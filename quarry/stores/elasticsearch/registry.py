@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ KEY = "registry"
 class _State:
     live: str
     generations: dict[str, dict[str, Any]]
+    mark: str
+    """Whose write this was."""
     guard: dict[str, int | str]
     """Arguments that make the next write a compare-and-set against what was read."""
 
@@ -73,16 +76,19 @@ class ElasticsearchRegistry:
 
         found = self._cluster.call(get)
         if found is None:
-            return _State(live="", generations={}, guard={"op_type": "create"})
+            return _State(live="", generations={}, mark="", guard={"op_type": "create"})
         guard = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         source = found["_source"]
-        return _State(live=source["live"], generations=source["generations"], guard=guard)
+        return _State(**source, guard=guard)
 
     def _write(self, state: _State, *, live: str, generations: dict[str, Any]) -> None:
-        document = {"live": live, "generations": generations}
+        mark = secrets.token_hex(8)
+        document = {"live": live, "generations": generations, "mark": mark}
         try:
             self._cluster.call(
                 lambda c: c.index(index=self._index, id=KEY, document=document, **state.guard)
             )
-        except es.ConflictError:
-            raise Conflict("The registry was changed by somebody else; try again.") from None
+        except Conflict:
+            # A write that timed out may have arrived: the retry then meets its own work.
+            if self._read().mark != mark:
+                raise Conflict("The registry was changed by somebody else; try again.") from None

@@ -16,8 +16,6 @@ from quarry.stores.rows import text_row_fault
 from quarry.text import analyze, embedded_text, identifiers
 
 REF = ["row_id", "doc_id", "revision"]
-MAX_CLAUSES = 512
-"""Distinct question terms that take part; Elasticsearch's own limit is 1,024 clauses or more."""
 
 
 class ElasticsearchText:
@@ -99,7 +97,7 @@ class ElasticsearchText:
             raise RowsRejected("Elasticsearch", rejected)
 
     def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
-        terms = list(dict.fromkeys(analyze(question)))[:MAX_CLAUSES]
+        terms = list(dict.fromkeys(analyze(question)))
         codes = list(identifiers(question))
         if limit < 1 or not (terms or codes):
             return []
