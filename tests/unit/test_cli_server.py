@@ -1,0 +1,124 @@
+"""Finding a running server of a data folder, and hearing its errors as our own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from quarry.cli.server import RunningServer
+from quarry.errors import FilterError, QuarryError, QuestionError, StoreUnavailable
+
+
+class Script(BaseHTTPRequestHandler):
+    """Answers every request with what the test wrote down, and keeps what was asked."""
+
+    status: ClassVar[int] = 200
+    body: ClassVar[bytes] = b"{}"
+    seen: ClassVar[list[tuple[str, str, Any]]] = []
+
+    def do_GET(self) -> None:
+        self._send(200, b"ok")
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append((self.path, self.headers["Authorization"], sent))
+        self._send(self.status, self.body)
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    Script.seen.clear()
+    with HTTPServer(("127.0.0.1", 0), Script) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "server.json").write_text(text)
+    return folder
+
+
+def described(url: str) -> str:
+    return json.dumps({"url": url, "token": "local", "pid": 1})
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, status: int, body: object) -> None:
+    monkeypatch.setattr(Script, "status", status)
+    monkeypatch.setattr(Script, "body", json.dumps(body).encode())
+
+
+def test_a_server_that_is_well_is_found_and_asked_with_its_token(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RunningServer.find(written(tmp_path, described(address)))
+    assert server is not None
+    answering(monkeypatch, 200, {"results": []})
+    assert server.post("/v1/search", {"question": "q"}, deadline_s=5) == {"results": []}
+    assert Script.seen == [("/v1/search", "Bearer local", {"question": "q"})]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"url": "http://127.0.0.1:1"}'])
+def test_a_file_that_says_nothing_useful_means_no_server(text: str, tmp_path: Path) -> None:
+    assert RunningServer.find(written(tmp_path, text)) is None
+
+
+def test_a_server_that_is_gone_means_no_server(tmp_path: Path, address: str) -> None:
+    assert RunningServer.find(tmp_path) is None
+    assert RunningServer.find(written(tmp_path, described("http://127.0.0.1:1"))) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (422, "question_error", QuestionError),
+        (400, "filter_error", FilterError),
+        (503, "store_unavailable", StoreUnavailable),
+        (500, "something_new", QuarryError),
+    ],
+)
+def test_an_error_of_the_server_is_the_error_that_it_would_be_in_process(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    code: str,
+    kind: type[QuarryError],
+) -> None:
+    server = RunningServer.find(written(tmp_path, described(address)))
+    assert server is not None
+    answering(monkeypatch, status, {"error": {"code": code, "message": "Say it plainly."}})
+    with pytest.raises(QuarryError, match="Say it plainly") as caught:
+        server.post("/v1/search", {}, deadline_s=5)
+    assert type(caught.value) is kind
+
+
+def test_an_error_without_words_still_is_one_sentence(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RunningServer.find(written(tmp_path, described(address)))
+    assert server is not None
+    answering(monkeypatch, 502, "bad gateway")
+    with pytest.raises(StoreUnavailable, match="502"):
+        server.post("/v1/search", {}, deadline_s=5)
+
+
+def test_the_token_is_not_in_what_a_log_would_show() -> None:
+    assert "hunter2" not in repr(RunningServer(url="u", pid=1, token="hunter2"))
