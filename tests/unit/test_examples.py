@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 
 import docx
 import pymupdf
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from evals.datasets.questions import Kind, evidence_ranks, load_questions
+from quarry.text import analyze
 from tests.conftest import REPO
 
 EXAMPLES = REPO / "examples"
@@ -19,6 +21,7 @@ SETS = [
     SHOP / "questions.jsonl",
     HANDBOOK / "questions.jsonl",
     HANDBOOK / "fault_codes.jsonl",
+    EXAMPLES / "orders" / "questions.jsonl",
 ]
 SCANNED = "benefits-2026.pdf"
 
@@ -133,3 +136,46 @@ def test_the_scan_has_no_text_and_the_canadian_supplement_has_two_columns():
     with pymupdf.open(documents(HANDBOOK)["parental-leave-canada.pdf"]) as document:
         lefts = {round(block[0], -1) for block in document[0].get_text("blocks")}
     assert {50, 310} <= lefts
+
+
+def generated(name, folder, seed):
+    runpy.run_path(str(EXAMPLES / name / "generate.py"))["generate"](folder, seed)
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_paired_handbook_is_the_same_for_a_seed_and_another_for_another(tmp_path):
+    one = generated("paired-handbook", tmp_path / "one", 7)
+    assert one == generated("paired-handbook", tmp_path / "two", 7)
+    assert one != generated("paired-handbook", tmp_path / "three", 8)
+
+
+def test_the_paired_handbook_asks_thirty_facts_twice_in_a_hundred_pages(tmp_path):
+    generated("paired-handbook", tmp_path, 7)
+    pages = documents(tmp_path)
+    assert len(pages) == 100
+    assert 45_000 < sum(len(text_of(page).split()) for page in pages.values()) < 55_000
+    cases = load_questions(tmp_path / "questions.jsonl")
+    paraphrases = [case for case in cases if case.kind is Kind.PARAPHRASE]
+    assert len(cases) == 60 and len(paraphrases) == 30
+    assert sum(case.held_out for case in paraphrases) == 15
+    assert {case for case in cases if case.held_out} <= set(paraphrases)
+    texts = [text_of(page) for page in pages.values()]
+    for case in cases:
+        phrase = case.evidence[0][0]
+        assert sum(phrase in text for text in texts) == 1
+        shared = set(analyze(case.question)) & set(analyze(phrase))
+        assert len(shared) == 0 if case in paraphrases else len(shared) >= 2, case.id
+
+
+def test_the_committed_orders_are_those_of_the_default_seed(tmp_path):
+    for path, content in generated("orders", tmp_path, 11).items():
+        assert (EXAMPLES / "orders" / path).read_bytes() == content
+
+
+def test_orders_come_in_pairs_that_differ_by_two_swapped_digits():
+    orders = (EXAMPLES / "orders" / "documents" / "orders.jsonl").read_text(encoding="utf-8")
+    numbers = re.findall(r'"_id": "(ORD-\d+)"', orders)
+    assert len(numbers) == len(set(numbers)) == 120
+    assert {"ORD-99107", "ORD-99170"} <= set(numbers)
+    for one, other in zip(numbers[::2], numbers[1::2], strict=True):
+        assert one != other and sorted(one) == sorted(other)
