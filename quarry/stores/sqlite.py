@@ -95,6 +95,16 @@ class Database:
         return connection
 
 
+def open_database(data_dir: Path) -> Database:
+    """The database of a data folder, which is made if it is not there. Raises StoreError."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreError(f"The folder {data_dir} cannot be made: {reason}.") from error
+    return Database(data_dir / FILE_NAME)
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turns every sqlite3 error into one of ours."""

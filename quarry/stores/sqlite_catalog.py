@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from quarry.errors import Conflict
@@ -26,10 +26,14 @@ _PAGE = 1000
 
 
 class SqliteCatalog:
-    """Catalog of one generation."""
+    """Catalog of one generation.
 
-    def __init__(self, database: Database, generation: str) -> None:
+    A commit forgets the document's snapshots that were replaced longer ago than `retention`.
+    """
+
+    def __init__(self, database: Database, generation: str, *, retention: timedelta) -> None:
         self._database = database
+        self._retention = retention
         self._documents = table("documents", generation)
         self._history = table("history", generation)
         self._entries = table("entries", generation)
@@ -86,15 +90,24 @@ class SqliteCatalog:
             f"INSERT OR REPLACE INTO {self._documents} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (*row, stored.series, bool(stored.revision), body),
         )
-        replaced = stored.committed_at.timestamp() if stored.committed_at else None
-        db.execute(
-            f"UPDATE {self._history} SET replaced = ? WHERE doc_id = ? AND serial = ?",
-            (replaced, key, document.serial),
-        )
-        db.execute(
-            f"INSERT INTO {self._history} VALUES (?, ?, NULL, ?)", (key, stored.serial, body)
-        )
+        self._remember(db, stored, body)
         return stored
+
+    def _remember(self, db: sqlite3.Connection, stored: Document, body: str) -> None:
+        if stored.committed_at:
+            now = stored.committed_at.timestamp()
+            db.execute(
+                f"UPDATE {self._history} SET replaced = ? WHERE doc_id = ? AND serial = ?",
+                (now, stored.doc_id, stored.serial - 1),
+            )
+            db.execute(
+                f"DELETE FROM {self._history} WHERE doc_id = ? AND replaced < ?",
+                (stored.doc_id, now - self._retention.total_seconds()),
+            )
+        db.execute(
+            f"INSERT INTO {self._history} VALUES (?, ?, NULL, ?)",
+            (stored.doc_id, stored.serial, body),
+        )
 
     def series(self, names: Collection[str]) -> dict[str, list[Document]]:
         rows = self._select(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ class TestSqliteTextStore(TextStoreContract):
 class TestSqliteCatalog(CatalogContract):
     @pytest.fixture
     def make(self, database: Opened) -> MakeCatalog:
-        return lambda name: SqliteCatalog(database(), name)
+        return lambda name: SqliteCatalog(database(), name, retention=timedelta(days=365))
 
 
 class TestSqliteRegistry(RegistryContract):

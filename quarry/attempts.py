@@ -1,0 +1,278 @@
+"""The steps of one try to commit documents; `quarry.revisions` puts them in order.
+
+Each step works on many attempts at once, so that a batch of documents costs as many store calls
+as one; each attempt succeeds or fails on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import zip_longest
+from typing import TypeVar
+
+from quarry import ids
+from quarry.access.compile import labels_of
+from quarry.errors import Conflict, RowsRejected, StoreError
+from quarry.records import (
+    Chunk,
+    Document,
+    Labels,
+    RowRef,
+    TextRow,
+    Vector,
+    VectorRow,
+)
+from quarry.stores.factory import Stores
+
+BATCH_ROWS = 500
+"""Rows of one store call."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one document ended: with its committed row, or with the error that stopped it."""
+
+    document: Document | None = None
+    error: StoreError | None = None
+    deleted: int = 0
+    """Chunks of the replaced revision that are not in the new one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One try to replace `base`; `document` is the row to commit, with base's serial."""
+
+    base: Document | None
+    document: Document
+    indexed_at: datetime | None = None
+    """None: the time of the commit."""
+    row_ids: set[str] = field(default_factory=set)
+    refs: set[RowRef] = field(default_factory=set)
+    """All rows of the document in both stores, at the check."""
+    committed: Document | None = None
+    error: StoreError | None = None
+
+
+# ------------------------------------------------------------------------------------ garbage
+
+
+def sweep(stores: Stores, document: Document) -> int:
+    """Deletes the rows of a document that no commit can make visible any more; gives how many.
+
+    `document` is any catalog row of it that was read; an old one sweeps less, never too much.
+    """
+    return delete_rows(stores, _garbage(stores, document, _refs(stores, document)))
+
+
+def settle(stores: Stores, document: Document) -> Document:
+    """`sweep`, and an end to attempts that started from this row and never came to their commit.
+
+    If there are rows of such an attempt, the row is committed once more as it is: whoever wrote
+    them gets a Conflict, and they can go. Raises Conflict.
+    """
+    refs = _refs(stores, document)
+    serials = {ids.token_serial(r.revision) for r in refs if r.revision != document.revision}
+    if document.serial in serials:
+        document = commit_row(stores, document, document)
+    delete_rows(stores, _garbage(stores, document, refs))
+    return document
+
+
+def _refs(stores: Stores, document: Document) -> list[RowRef]:
+    doc_ids = [document.doc_id]
+    return [*stores.text.row_refs(doc_ids), *stores.vectors.row_refs(doc_ids)]
+
+
+def _garbage(stores: Stores, document: Document, refs: Iterable[RowRef]) -> set[str]:
+    rows = [
+        ref
+        for ref in refs
+        if ref.revision != document.revision and ids.token_serial(ref.revision) < document.serial
+    ]
+    kept = _retained(stores, document.doc_id) if rows and stores.retention else set()
+    return {row.row_id for row in rows if row.revision not in kept}
+
+
+def _retained(stores: Stores, doc_id: str) -> set[str]:
+    """Revisions that were served at some time within the retention."""
+    history = stores.catalog.history(doc_id)
+    oldest = stores.clock() - stores.retention
+    ends = [row.committed_at for row in history[1:]]
+    return {
+        snapshot.revision
+        for snapshot, end in zip_longest(history, ends)
+        if end is None or end >= oldest
+    }
+
+
+def delete_rows(stores: Stores, row_ids: Collection[str]) -> int:
+    for batch in batches(sorted(row_ids)):
+        stores.vectors.delete(batch)
+        stores.text.delete(batch)
+    return len(row_ids)
+
+
+# ----------------------------------------------------------------------------- steps of a try
+
+
+def stamp(attempt: Attempt) -> None:
+    """Gives the attempt its token, from the serial of the row that it starts from."""
+    serial = attempt.base.serial if attempt.base else 0
+    attempt.document = replace(attempt.document, serial=serial, revision=ids.new_token(serial))
+
+
+def make_rows(
+    attempt: Attempt, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]
+) -> tuple[list[TextRow], list[VectorRow]]:
+    labels, token = labels_of(attempt.document), attempt.document.revision
+    text_rows, vector_rows = [], []
+    for chunk in chunks:
+        row_id = ids.row_id(chunk.chunk_id, token)
+        stamped = replace(chunk, row_id=row_id, revision=token)
+        text_rows.append(TextRow(chunk=stamped, labels=labels))
+        vector_rows.append(_vector_row(stamped, labels, vectors[chunk.text_hash]))
+        attempt.row_ids.add(row_id)
+    return text_rows, vector_rows
+
+
+def _vector_row(chunk: Chunk, labels: Labels, vector: Vector) -> VectorRow:
+    return VectorRow(
+        row_id=chunk.row_id,
+        chunk_id=chunk.chunk_id,
+        doc_id=chunk.doc_id,
+        revision=chunk.revision,
+        labels=labels,
+        vector=vector,
+    )
+
+
+def write(
+    stores: Stores,
+    attempts: Sequence[Attempt],
+    text_rows: Sequence[TextRow],
+    vector_rows: Sequence[VectorRow],
+) -> None:
+    """Text first, so that a vector is never without the text that says what it is of."""
+    for text_batch in batches(text_rows):
+        try:
+            stores.text.upsert(text_batch)
+        except RowsRejected as error:
+            _reject(attempts, error)
+    good = {row_id for attempt in attempts if attempt.error is None for row_id in attempt.row_ids}
+    for vector_batch in batches([row for row in vector_rows if row.row_id in good]):
+        try:
+            stores.vectors.upsert(vector_batch)
+        except RowsRejected as error:
+            _reject(attempts, error)
+
+
+def _reject(attempts: Sequence[Attempt], error: RowsRejected) -> None:
+    for attempt in attempts:
+        own = {row: reason for row, reason in error.rows.items() if row in attempt.row_ids}
+        if own and attempt.error is None:
+            attempt.error = RowsRejected(error.store, own)
+
+
+def finish(stores: Stores, attempts: Sequence[Attempt]) -> list[Outcome]:
+    if any(attempt.error is None for attempt in attempts):
+        stores.text.publish()
+    _check(stores, attempts)
+    _commit(stores, attempts)
+    garbage = {row_id for attempt in attempts for row_id in _leftovers(stores, attempt)}
+    delete_rows(stores, garbage)
+    return [_outcome(attempt) for attempt in attempts]
+
+
+def _check(stores: Stores, attempts: Sequence[Attempt]) -> None:
+    """Both stores must hold every row before the catalog may name the revision."""
+    doc_ids = {attempt.document.doc_id for attempt in attempts}
+    text, vectors = stores.text.row_refs(doc_ids), stores.vectors.row_refs(doc_ids)
+    held = {ref.row_id for ref in text} & {ref.row_id for ref in vectors}
+    by_document: dict[str, set[RowRef]] = {}
+    for ref in (*text, *vectors):
+        by_document.setdefault(ref.doc_id, set()).add(ref)
+    for attempt in attempts:
+        attempt.refs = by_document.get(attempt.document.doc_id, set())
+        if attempt.error is None and not attempt.row_ids <= held:
+            attempt.error = StoreError(
+                f"A store lost rows of document {attempt.document.doc_id}; ingest it again."
+            )
+
+
+def _commit(stores: Stores, attempts: Sequence[Attempt]) -> None:
+    ready = [attempt for attempt in attempts if attempt.error is None]
+    rows = [_row(stores, attempt) for attempt in ready]
+    results = stores.catalog.commit_many(rows) if rows else []
+    for attempt, row, result in zip(ready, rows, results, strict=True):
+        if isinstance(result, Document):
+            attempt.committed = result
+        elif own := _stands(stores, row):
+            attempt.committed = own
+        else:
+            attempt.error = result
+
+
+def _row(stores: Stores, attempt: Attempt) -> Document:
+    """The catalog row that makes the attempt's revision the one that is served."""
+    count = len(attempt.row_ids)
+    row = timed(stores, attempt.base, attempt.document)
+    indexed_at = attempt.indexed_at or row.committed_at
+    revision = row.revision if count else ""
+    return replace(row, revision=revision, chunk_count=count, indexed_at=indexed_at)
+
+
+def commit_row(stores: Stores, base: Document | None, document: Document) -> Document:
+    """Compare-and-set of one row."""
+    row = timed(stores, base, document)
+    try:
+        return stores.catalog.commit(row)
+    except Conflict:
+        if own := _stands(stores, row):
+            return own
+        raise
+
+
+def _stands(stores: Stores, row: Document) -> Document | None:
+    """The stored row if it is this one: the commit was made and its answer lost on the way."""
+    current = stores.catalog.get([row.doc_id]).get(row.doc_id)
+    return current if current == replace(row, serial=row.serial + 1) else None
+
+
+def timed(stores: Stores, base: Document | None, document: Document) -> Document:
+    """Stamps the time of the commit, which never runs backwards for one document."""
+    now = stores.clock()
+    if base and base.committed_at:
+        now = max(now, base.committed_at)
+    return replace(document, committed_at=now)
+
+
+def _leftovers(stores: Stores, attempt: Attempt) -> set[str]:
+    """Rows that can go: what a commit replaced, or what a failed attempt wrote itself."""
+    if attempt.committed:
+        return _garbage(stores, attempt.committed, attempt.refs)
+    kept = _retained(stores, attempt.document.doc_id) if stores.retention else set()
+    return set() if attempt.document.revision in kept else attempt.row_ids
+
+
+def _outcome(attempt: Attempt) -> Outcome:
+    served = attempt.base.revision if attempt.base else ""
+    before = {_chunk_of(ref.row_id) for ref in attempt.refs if ref.revision == served}
+    deleted = before - {_chunk_of(row_id) for row_id in attempt.row_ids}
+    return Outcome(
+        document=attempt.committed,
+        error=attempt.error,
+        deleted=len(deleted) if attempt.committed else 0,
+    )
+
+
+def _chunk_of(row_id: str) -> str:
+    return row_id.partition(".")[0]
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), BATCH_ROWS):
+        yield items[start : start + BATCH_ROWS]
