@@ -52,7 +52,7 @@ def milvus_fields(labels: Labels) -> dict[str, Any]:
         "version_key": version_key(labels.version),
         "status": labels.status.value,
         "effective": date_key(labels.effective),
-        "acl": [clip(scope) for scope in labels.acl],
+        "acl": {"scopes": [clip(scope) for scope in labels.acl]},  # 2.3 refuses a bare list
         "metadata": {k: _cut(scalar_key(v)) for k, v in labels.metadata.items()},
     }
 
@@ -90,7 +90,7 @@ def _readable(filter: ReadableBy, *, wanted: bool) -> str:
     if not filter.scopes:
         return NONE if wanted else EVERY
     scopes = ", ".join(_text(clip(scope)) for scope in filter.scopes)
-    found = f"json_contains_any(acl, [{scopes}])"
+    found = f'json_contains_any(acl["scopes"], [{scopes}])'
     return found if wanted else f"not {found}"
 
 
@@ -140,7 +140,7 @@ def _metadata(filter: Compare, *, wanted: bool) -> str:
     path = f'metadata["{filter.field}"]'
     if filter.op is Op.NE:
         same = _metadata(Compare(filter.field, Op.EQ, filter.value), wanted=not wanted)
-        return _all([f"exists {path}", same]) if wanted else _any([f"not exists {path}", same])
+        return _all([_exists(path), same]) if wanted else _any([f"not {_exists(path)}", same])
     if wanted:
         return _found(path, filter.op, key)
     return EVERY if _is_cut(key) else _not_found(path, filter.op, key)
@@ -159,15 +159,20 @@ def _found(path: str, op: Op, key: Key) -> str:
 
 def _not_found(path: str, op: Op, key: Key) -> str:
     """Lacks it, or differs, or is of a kind that has no order with this key."""
-    parts = [f"not exists {path}", f"not ({path} {_SPELL[op]} {_literal(key)})"]
+    parts = [f"not {_exists(path)}", f"not ({path} {_SPELL[op]} {_literal(key)})"]
     if op is Op.EQ:
-        if key in (0, 1):  # in Lite true is 1
-            parts += [f"{path} == true", f"{path} == false", f"{path} == 0", f"{path} == 1"]
+        if key in (0, 1):  # in Lite true is 1, so each must find the other one too
+            twin = int(key) if isinstance(key, bool) else bool(key)
+            parts.append(f"{path} == {_literal(twin)}")
     elif isinstance(key, str):
         parts.append(f"{path} >= {_SMALLEST}")
     else:
         parts += [f'{path} >= ""', f"{path} == true", f"{path} == false"]
     return _any(parts)
+
+
+def _exists(path: str) -> str:
+    return f"(exists {path})"  # a server reads `exists x or y` as `exists (x or y)`
 
 
 def _literal(key: Key) -> str:
