@@ -1,0 +1,53 @@
+"""Makes the models that the settings name. Heavy libraries load here and not before."""
+
+from __future__ import annotations
+
+from quarry.errors import ConfigError
+from quarry.models.fakes import FakeEmbedder, FakeGenerator, FakeReranker
+from quarry.ports import Embedder, Generator, Reranker
+from quarry.settings import EmbedderSettings, GeneratorSettings, RerankerSettings
+
+FAKE = "fake"
+
+
+def load_embedder(settings: EmbedderSettings) -> Embedder:
+    """Raises ConfigError for settings that name no model, ModelError if it cannot be loaded."""
+    if settings.model == FAKE:
+        return FakeEmbedder(max_tokens=settings.max_tokens or 256)
+    from quarry.models.sentence_transformer import SentenceTransformerEmbedder
+
+    return SentenceTransformerEmbedder(settings)
+
+
+def load_reranker(settings: RerankerSettings, embedder: Embedder) -> Reranker | None:
+    """None for kind `none`. Raises ConfigError or ModelError as `load_embedder` does."""
+    if settings.kind == "none":
+        return None
+    if settings.kind == FAKE:
+        return FakeReranker()
+    if settings.kind == "cross_encoder":
+        from quarry.models.cross_encoder import CrossEncoderReranker
+
+        return CrossEncoderReranker(settings)
+    from quarry.models.late_interaction import LateInteractionReranker, has_token_vectors
+
+    if not has_token_vectors(embedder):
+        raise ConfigError("This embedder has no token vectors; set reranker.kind to none.")
+    return LateInteractionReranker(embedder)
+
+
+def load_generator(settings: GeneratorSettings, embedder: Embedder | None = None) -> Generator:
+    """Raises ConfigError for a kind that cannot be served."""
+    if settings.kind == FAKE:
+        return FakeGenerator()
+    if settings.kind == "openai":
+        from quarry.models.openai import OpenAIGenerator
+
+        return OpenAIGenerator(settings)
+    if settings.kind == "vllm":
+        raise ConfigError(
+            "generator.kind vllm is not available yet; start vLLM's own server and use kind openai."
+        )
+    from quarry.models.extractive import ExtractiveGenerator
+
+    return ExtractiveGenerator(embedder)

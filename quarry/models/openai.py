@@ -1,0 +1,231 @@
+"""Generation by any OpenAI-compatible endpoint: vLLM, llama.cpp, Ollama, a hosted service.
+
+API: https://platform.openai.com/docs/api-reference/chat/streaming
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import httpx
+import structlog
+from httpx_sse import EventSource, SSEError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity import wait_exponential_jitter as backoff
+
+from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
+from quarry.records import Piece, Prompt, StopReason
+from quarry.settings import GeneratorSettings
+
+_log = structlog.get_logger(__name__)
+
+_ATTEMPTS = 3
+_CONNECT_S = 5.0
+_MAX_WAIT_S = 10.0
+_BYTES_PER_TOKEN = 3
+"""UTF-8 bytes a token at least, in English (about 4) as in Chinese (3 to 4)."""
+_BUSY = frozenset({429, 502, 503, 504})
+_STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
+
+
+class _NotYet(Exception):
+    """The endpoint did not begin to answer, so that asking again is safe."""
+
+    def __init__(self, fault: QuarryError, retry_after: float = 0.0) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.retry_after = retry_after
+
+
+class OpenAIGenerator:
+    """Streams chat completions. Asks again only before the first byte of an answer.
+
+    Raises ConfigError for a refused key or an unknown model, Overloaded when the endpoint stays
+    busy, ModelError for all else. Closing the stream closes the connection, which stops the
+    endpoint's work.
+    """
+
+    def __init__(
+        self, settings: GeneratorSettings, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._settings = settings
+        self._transport = transport
+        self._url = f"{settings.base_url.rstrip('/')}/chat/completions"
+        # A client belongs to the event loop of its first request.
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+            WeakKeyDictionary()
+        )
+
+    @property
+    def name(self) -> str:
+        return f"openai:{self._settings.model}"
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """An upper estimate from the length in bytes; the endpoint's tokenizer is not known."""
+        return [-(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN) for text in texts]
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """Pieces as they come; the last one has the stop reason and the endpoint's usage."""
+        end = time.monotonic() + self._settings.timeout_s
+        async with AsyncExitStack() as stack:
+            response = await self._open(prompt, end)
+            stack.push_async_callback(response.aclose)
+            stop: StopReason | None = None
+            usage: Mapping[str, Any] = {}
+            events = await stack.enter_async_context(aclosing(_events(response, end)))
+            async for event in events:
+                usage = event.get("usage") or usage
+                for choice in event.get("choices") or ():
+                    text = (choice.get("delta") or {}).get("content")
+                    if text:
+                        yield Piece(text=text)
+                    stop = _stop(choice.get("finish_reason")) or stop
+        if stop is None:
+            raise _cut_off()
+        yield Piece(
+            stop=stop,
+            prompt_tokens=int(usage.get("prompt_tokens") or 0),
+            completion_tokens=int(usage.get("completion_tokens") or 0),
+        )
+
+    async def aclose(self) -> None:
+        """Closes the connections of this event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    async def _open(self, prompt: Prompt, end: float) -> httpx.Response:
+        """The response at its first byte, asked for up to three times."""
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(_NotYet),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=_wait,
+            before_sleep=_note,
+            reraise=True,
+        )
+        try:
+            async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                return await retrying.wraps(self._send)(prompt)
+        except TimeoutError as error:
+            raise _too_slow(self._settings.timeout_s) from error
+        except _NotYet as error:
+            raise error.fault from error
+
+    async def _send(self, prompt: Prompt) -> httpx.Response:
+        client = self._client()
+        request = client.build_request(
+            "POST", self._url, json=self._body(prompt), headers={"X-Request-Id": prompt.request_id}
+        )
+        try:
+            response = await client.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise _NotYet(_unreachable(self._settings.base_url)) from error
+        except httpx.HTTPError as error:
+            raise _unreachable(self._settings.base_url) from error
+        if response.status_code != httpx.codes.OK:
+            await response.aclose()
+            raise _refusal(response, self._settings.model)
+        return response
+
+    def _body(self, prompt: Prompt) -> dict[str, Any]:
+        return {
+            "model": self._settings.model,
+            "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+            "max_tokens": prompt.max_tokens,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            key = self._settings.api_key
+            headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+            client = self._clients[loop] = httpx.AsyncClient(
+                headers=headers,
+                timeout=httpx.Timeout(self._settings.timeout_s, connect=_CONNECT_S),
+                transport=self._transport,
+            )
+        return client
+
+
+async def _events(response: httpx.Response, end: float) -> AsyncGenerator[dict[str, Any], None]:
+    """The JSON events up to [DONE], each within what is left of the time."""
+    stream = EventSource(response).aiter_sse()
+    try:
+        while True:
+            async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                sent = await anext(stream, None)
+            if sent is None or sent.data == "[DONE]":
+                return
+            event = json.loads(sent.data)
+            if not isinstance(event, dict) or "error" in event:
+                raise ModelError("The generator endpoint reported an error; look at its log.")
+            yield event
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise ModelError("The generator took too long; raise generator.timeout_s.") from error
+    except (httpx.HTTPError, SSEError, ValueError) as error:
+        raise _cut_off() from error
+    finally:
+        await stream.aclose()
+
+
+def _stop(finish_reason: str | None) -> StopReason | None:
+    if finish_reason == "content_filter":
+        raise ModelError("The generator endpoint's content filter stopped the answer.")
+    return _STOPS.get(finish_reason, StopReason.END) if finish_reason else None
+
+
+def _refusal(response: httpx.Response, model: str) -> QuarryError | _NotYet:
+    status = response.status_code
+    if status in {401, 403}:
+        return ConfigError("The generator endpoint refused the key; check generator.api_key.")
+    if status == httpx.codes.NOT_FOUND:
+        return ConfigError(
+            f"The generator endpoint does not know {model}; check generator.model and base_url."
+        )
+    if status in _BUSY:
+        wait = _retry_after(response)
+        busy = Overloaded("The generator endpoint is busy; try again later.", wait or 1.0)
+        return _NotYet(busy, wait)
+    return ModelError(f"The generator endpoint answered with HTTP {status}; look at its log.")
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Seconds; 0 where the header is absent or a date."""
+    try:
+        return max(0.0, float(response.headers.get("Retry-After", 0)))
+    except ValueError:
+        return 0.0
+
+
+def _wait(state: RetryCallState) -> float:
+    fault = state.outcome.exception() if state.outcome else None
+    asked = fault.retry_after if isinstance(fault, _NotYet) else 0.0
+    return min(_MAX_WAIT_S, max(asked, backoff(initial=0.2, max=_MAX_WAIT_S)(state)))
+
+
+def _note(state: RetryCallState) -> None:
+    _log.warning("generator_retry", attempt=state.attempt_number)
+
+
+def _unreachable(base_url: str) -> ModelError:
+    return ModelError(f"The generator endpoint {base_url} cannot be reached; check that it runs.")
+
+
+def _cut_off() -> ModelError:
+    return ModelError("The generator endpoint ended its answer early; look at its log.")
+
+
+def _too_slow(seconds: float) -> ModelError:
+    return ModelError(
+        f"The generator did not begin within {seconds:g} s; raise generator.timeout_s."
+    )
