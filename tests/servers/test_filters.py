@@ -16,7 +16,7 @@ from quarry.access.compile import (
 )
 from quarry.access.filters import Filter
 from quarry.stores.elasticsearch.mappings import LABELS
-from tests.contract.filters import ROWS, FilterContract, Find
+from tests.contract.filters import ROWS, FilterContract, Find, names_hostile_key, names_long_text
 from tests.contract.milvus_rows import filled_collection
 
 
@@ -36,7 +36,8 @@ def index(addresses: dict[str, str]) -> Iterator[tuple[Elasticsearch, str]]:
 
 
 class TestElasticsearchFilters(FilterContract):
-    exact = False
+    def may_widen(self, filter: Filter) -> bool:
+        return names_long_text(filter)
 
     @pytest.fixture
     def find(self, index: tuple[Elasticsearch, str]) -> Find:
@@ -51,7 +52,8 @@ class TestElasticsearchFilters(FilterContract):
 
 
 class TestMilvusServerFilters(FilterContract):
-    exact = False
+    def may_widen(self, filter: Filter) -> bool:
+        return names_long_text(filter) or names_hostile_key(filter)
 
     @pytest.fixture(scope="class")
     def find(self, addresses: dict[str, str]) -> Iterator[Find]:
