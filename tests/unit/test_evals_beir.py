@@ -1,0 +1,106 @@
+"""A collection is evaluated in an index of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evals.beir import eval_settings, evaluate_beir
+from evals.report import beir_table
+from quarry.errors import SourceNotFound
+from quarry.records import SearchResult
+from quarry.settings import ChunkingSettings, Settings, SourceSettings
+
+
+@pytest.fixture
+def folder(tmp_path):
+    home = tmp_path / "tiny"
+    (home / "qrels").mkdir(parents=True)
+    (home / "corpus.jsonl").write_text('{"_id": "a", "title": "", "text": "x"}\n')
+    (home / "queries.jsonl").write_text(json.dumps({"_id": "1", "text": "what"}) + "\n")
+    (home / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n")
+    return home
+
+
+class Parts:
+    """Notes what is asked of ingest and search, in order."""
+
+    def __init__(self):
+        self.calls = []
+
+    def ingest(self, settings, path):
+        self.calls.append(("ingest", settings.data_dir, path))
+
+    @asynccontextmanager
+    async def open_search(self, settings):
+        async def search(request):
+            self.calls.append(("search", settings.data_dir, request.mode))
+            return SearchResult(candidates=(), generation="g1")
+
+        yield search
+        self.calls.append(("close", settings.data_dir, None))
+
+
+def test_the_collection_is_ingested_searched_and_closed_in_one_folder_of_its_own(folder):
+    parts = Parts()
+    settings = Settings(data_dir=Path("/data"))
+    report = evaluate_beir(
+        folder, settings=settings, ingest=parts.ingest, open_search=parts.open_search
+    )
+    assert [name for name, _, _ in parts.calls] == ["ingest", *["search"] * 4, "close"]
+    assert parts.calls[0][2] == folder / "corpus.jsonl"
+    (home,) = {data_dir for _, data_dir, _ in parts.calls}
+    assert home.parent == Path("/data/evals")
+    assert report.modes["dense"].empty == 1
+
+
+def test_a_folder_that_is_no_collection_is_told_before_anything_is_ingested(tmp_path):
+    parts = Parts()
+    with pytest.raises(SourceNotFound):
+        evaluate_beir(
+            tmp_path, settings=Settings(), ingest=parts.ingest, open_search=parts.open_search
+        )
+    assert parts.calls == []
+
+
+def test_the_index_of_the_caller_is_out_of_reach(folder):
+    settings = Settings(sources={"default": SourceSettings(default_acl=("staff",))})
+    own = eval_settings(settings, folder)
+    stores, theirs = own.stores, settings.stores
+    assert own.data_dir != settings.data_dir
+    assert stores.elasticsearch.index_prefix != theirs.elasticsearch.index_prefix
+    assert stores.milvus.collection_prefix != theirs.milvus.collection_prefix
+    assert own.source("corpus").default_acl == ("public",)
+
+
+def test_other_chunks_need_another_index_and_other_search_settings_do_not(folder):
+    settings = Settings()
+    chunking = ChunkingSettings(max_tokens=100)
+    retrieval = settings.retrieval.model_copy(update={"rrf_k": 10})
+    home = eval_settings(settings, folder).data_dir
+    same = settings.model_copy(update={"retrieval": retrieval})
+    other = settings.model_copy(update={"chunking": chunking})
+    assert eval_settings(same, folder).data_dir == home
+    assert eval_settings(other, folder).data_dir != home
+
+
+def test_the_table_shows_every_mode_and_what_went_wrong(folder):
+    parts = Parts()
+    report = evaluate_beir(
+        folder,
+        settings=Settings(),
+        ingest=parts.ingest,
+        open_search=parts.open_search,
+        modes=["lexical", "hybrid+rerank"],
+    )
+    out = io.StringIO()
+    Console(file=out, width=120).print(beir_table(report))
+    lines = out.getvalue().splitlines()
+    assert lines[1].split()[:6] == ["mode", "nDCG@10", "R@100", "RR@10", "queries", "failed"]
+    assert lines[2].split()[:7] == ["lexical", "0.000", "0.000", "0.000", "1", "0", "1"]
+    assert lines[3].startswith("hybrid+rerank")
