@@ -54,7 +54,7 @@ def milvus_fields(labels: Labels) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Dialect:
-    """How a kind of Milvus is asked about JSON fields: for what matches, or for all that does not."""
+    """How a kind of Milvus is asked about JSON fields: what matches, or all that does not."""
 
     readable: Callable[[ReadableBy, bool], str]
     metadata: Callable[[Compare, bool], str]
