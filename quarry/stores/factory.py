@@ -68,6 +68,12 @@ def open_stores(settings: Settings, generation: str) -> Stores:
     return Stores(catalog, text, _open_vectors(settings, generation), retention)
 
 
+def open_catalog(settings: Settings, generation: str) -> Catalog:
+    """The catalog alone, for who lists documents and needs no vectors. Raises as open_stores."""
+    retention = timedelta(days=settings.stores.retention_days)
+    return _open_text(settings, generation, retention)[0]
+
+
 def _open_text(
     settings: Settings, generation: str, retention: timedelta
 ) -> tuple[Catalog, TextStore]:
