@@ -1,0 +1,169 @@
+"""What a run has to do: the listing of a source compared with what the catalog knows of it.
+
+Nothing is read here. An address is read again if its change mark or the parser's recipe differs,
+or if its last reading failed for a reason that may have passed. An address that is listed no more
+has vanished, and its documents are deleted, unless that would be suspiciously many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from quarry.errors import UsageError
+from quarry.ids import digest
+from quarry.ports import Catalog
+from quarry.records import DocState, Document, SourceEntry, SourceItem
+from quarry.settings import IngestSettings
+
+MARK = "/"
+"""Address of the entry that describes the source itself; a listed address is never like this."""
+_UNFINISHED = "unfinished"
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the catalog knows of one source."""
+
+    source: str
+    entries: dict[str, SourceEntry]
+    origins: tuple[str, ...] = ()
+    """Where it was read from; empty: never."""
+    unfinished: bool = False
+    """The last run did not come to its end: there may be documents without an entry."""
+
+    @property
+    def documents(self) -> int:
+        return sum(entry.documents for entry in self.entries.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    source: str
+    read: tuple[SourceItem, ...]
+    several: frozenset[str]
+    """Addresses among `read` that gave other than one document before."""
+    unchanged: int
+    """Documents of the addresses that are not read."""
+    vanished: tuple[str, ...]
+    withheld: int = 0
+    """Documents of vanished addresses that are kept, because they are suspiciously many."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.read and not self.vanished
+
+
+def known(catalog: Catalog, source: str) -> Known:
+    found = {entry.address: entry for entry in catalog.entries(source)}
+    mark = found.pop(MARK, None)
+    if mark is None:
+        return Known(source=source, entries=found)
+    return Known(
+        source=source,
+        entries=found,
+        origins=tuple(mark.reason.split("\n")),
+        unfinished=mark.recipe == _UNFINISHED,
+    )
+
+
+def put_mark(catalog: Catalog, source: str, origins: Sequence[str], *, unfinished: bool) -> None:
+    """Remembers where a source is read from, and whether a run over it is under way."""
+    catalog.put_entry(
+        SourceEntry(
+            source=source,
+            address=MARK,
+            tag=digest(*origins),
+            recipe=_UNFINISHED if unfinished else "",
+            state=DocState.INDEXED,
+            documents=0,
+            reason="\n".join(origins),
+        )
+    )
+
+
+def check_origins(before: Known, origins: Sequence[str], *, named: bool) -> None:
+    """A name that stands for another place would delete all that came from the first one.
+
+    Raises UsageError, unless the name was given on purpose.
+    """
+    if named or not before.origins or before.origins == tuple(origins):
+        return
+    raise UsageError(
+        f"The source {before.source} was read from {before.origins[0]}; pass "
+        f"--source {before.source} to read it from here from now on, or --source with another name."
+    )
+
+
+def make_plan(
+    listing: Iterable[SourceItem], before: Known, *, recipe: str, complete: bool = True
+) -> Plan:
+    """`complete`: what is not listed is gone. Raises UsageError if an address is listed twice."""
+    read: list[SourceItem] = []
+    unchanged = 0
+    listed: set[str] = set()
+    for item in listing:
+        if item.address in listed:
+            raise UsageError(
+                f"Two files have the address {item.address}; give them sources of their own."
+            )
+        listed.add(item.address)
+        entry = before.entries.get(item.address)
+        if entry and _is_current(entry, item, recipe):
+            unchanged += entry.documents
+        else:
+            read.append(item)
+    gone = sorted(before.entries.keys() - listed) if complete else []
+    return Plan(
+        source=before.source,
+        read=tuple(read),
+        several=frozenset(a for a, e in before.entries.items() if e.documents != 1),
+        unchanged=unchanged,
+        vanished=tuple(gone),
+    )
+
+
+def guarded(plan: Plan, before: Known, settings: IngestSettings, *, allow: bool) -> Plan:
+    """The plan without its deletions if they are suspiciously many and not allowed."""
+    gone = sum(before.entries[address].documents for address in plan.vanished)
+    if allow or not is_mass_delete(gone, before.documents, settings):
+        return plan
+    return replace(plan, vanished=(), withheld=gone)
+
+
+def is_mass_delete(gone: int, documents: int, settings: IngestSettings) -> bool:
+    """True past both limits: a count of documents and a share of all that were there."""
+    return gone > settings.mass_delete_documents and gone > settings.mass_delete_share * documents
+
+
+def orphans(catalog: Catalog, before: Known) -> list[SourceEntry]:
+    """Entries for addresses that only the catalog's documents tell of, after an unfinished run."""
+    counts: dict[str, int] = {}
+    for document in documents_of(catalog, before.source):
+        if document.address not in before.entries and document.state is not DocState.DELETED:
+            counts[document.address] = counts.get(document.address, 0) + 1
+    return [
+        SourceEntry(
+            source=before.source,
+            address=address,
+            tag="",
+            recipe="",
+            state=DocState.FAILED,
+            documents=count,
+        )
+        for address, count in counts.items()
+    ]
+
+
+def documents_of(catalog: Catalog, source: str, address: str = "") -> Iterator[Document]:
+    """Catalog rows of a source or of one address, tombstones included."""
+    after = ""
+    while page := catalog.scan(source=source, address=address, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].doc_id
+
+
+def _is_current(entry: SourceEntry, item: SourceItem, recipe: str) -> bool:
+    # What failed may work now: a file's rights can change without its change mark.
+    return (entry.tag, entry.recipe) == (item.tag, recipe) and entry.state is not DocState.FAILED
