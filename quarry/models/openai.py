@@ -167,12 +167,16 @@ async def _events(response: httpx.Response, end: float) -> AsyncGenerator[dict[s
             if sent is None or sent.data == "[DONE]":
                 return
             event = json.loads(sent.data)
-            if not isinstance(event, dict) or "error" in event:
+            if not isinstance(event, dict) or event.get("error"):
                 raise ModelError("The generator endpoint reported an error; look at its log.")
             yield event
     except (TimeoutError, httpx.TimeoutException) as error:
         raise ModelError("The generator took too long; raise generator.timeout_s.") from error
-    except (httpx.HTTPError, SSEError, ValueError) as error:
+    except SSEError as error:
+        raise ModelError(
+            "The generator endpoint did not answer with a stream; check generator.base_url."
+        ) from error
+    except (httpx.HTTPError, ValueError) as error:
         raise _cut_off() from error
     finally:
         await stream.aclose()
@@ -210,7 +214,7 @@ def _retry_after(response: httpx.Response) -> float:
 def _wait(state: RetryCallState) -> float:
     fault = state.outcome.exception() if state.outcome else None
     asked = fault.retry_after if isinstance(fault, _NotYet) else 0.0
-    return min(_MAX_WAIT_S, max(asked, backoff(initial=0.2, max=_MAX_WAIT_S)(state)))
+    return min(_MAX_WAIT_S, max(asked, backoff(initial=0.2, max=_MAX_WAIT_S, jitter=0.2)(state)))
 
 
 def _note(state: RetryCallState) -> None:

@@ -1,0 +1,188 @@
+"""The client of OpenAI-compatible endpoints, against a server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
+from quarry.models.factory import load_generator
+from quarry.models.openai import OpenAIGenerator
+from quarry.records import StopReason
+from quarry.settings import GeneratorSettings
+from tests.contract.generator import GeneratorContract, pieces, prompt, source, text_of
+from tests.contract.openai_server import DONE, Reply, Server, answer, delta, event, serving
+
+ASKED = prompt("May I return it?", source("S1", "Within 60 days."), max_tokens=99)
+
+
+def settings(url: str, **more: object) -> GeneratorSettings:
+    values = {"kind": "openai", "model": "m1", "base_url": url, "timeout_s": 5.0, **more}
+    return GeneratorSettings.model_validate(values)
+
+
+@asynccontextmanager
+async def client_of(
+    reply: Callable[[int], Reply], **more: object
+) -> AsyncIterator[tuple[OpenAIGenerator, Server]]:
+    async with serving(reply) as server:
+        generator = OpenAIGenerator(settings(server.url, **more))
+        try:
+            yield generator, server
+        finally:
+            await generator.aclose()
+
+
+class TestOpenAI(GeneratorContract):
+    @pytest.fixture
+    async def generator(self) -> AsyncIterator[OpenAIGenerator]:
+        reply = answer("Within 60 days, ", "for store credit ", "[S1].")
+        async with client_of(lambda _: reply) as (generator, _):
+            yield generator
+
+
+async def test_the_request_carries_messages_limits_and_key() -> None:
+    async with client_of(lambda _: answer("x"), api_key=SecretStr("k1")) as (generator, server):
+        await pieces(generator, ASKED)
+    (sent,) = server.requests
+    assert sent["path"] == "/v1/chat/completions"
+    assert sent["model"] == "m1"
+    assert sent["messages"] == [{"role": "user", "content": "May I return it?"}]
+    assert (sent["max_tokens"], sent["stream"]) == (99, True)
+    assert server.headers[0]["authorization"] == "Bearer k1"
+    assert server.headers[0]["x-request-id"] == "r1"
+
+
+async def test_text_comes_while_the_endpoint_still_writes() -> None:
+    reply = Reply([delta("first ")], ends=False)
+    async with (
+        client_of(lambda _: reply) as (generator, _),
+        aclosing(generator.stream(ASKED)) as stream,
+    ):
+        assert (await anext(stream)).text == "first "
+
+
+async def test_closing_the_stream_hangs_up_on_the_endpoint() -> None:
+    reply = Reply([delta("first ")], ends=False)
+    async with client_of(lambda _: reply) as (generator, server):
+        async with aclosing(generator.stream(ASKED)) as stream:
+            await anext(stream)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+async def test_cancelling_the_task_hangs_up_on_the_endpoint() -> None:
+    reply = Reply([delta("first ")], ends=False)
+    async with client_of(lambda _: reply) as (generator, server):
+        task = asyncio.create_task(pieces(generator, ASKED))
+        await server.asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [("stop", StopReason.END), ("length", StopReason.LENGTH), ("eos", StopReason.END)],
+)
+async def test_the_last_piece_has_stop_reason_and_usage(finish: str, stop: StopReason) -> None:
+    async with client_of(lambda _: answer("a", finish=finish)) as (generator, _):
+        last = (await pieces(generator, ASKED))[-1]
+    assert last.stop is stop
+    assert (last.prompt_tokens, last.completion_tokens) == (12, 5)
+
+
+async def test_text_survives_any_cut_of_the_bytes() -> None:
+    text = 'naïve café\u2028東京\u0085 — \\n "quoted"'
+    body = b"".join(answer(text).parts).replace(b"\n\n", b"\r\n\r\n")
+    parts = [body[at : at + 1] for at in range(len(body))]
+    async with client_of(lambda _: Reply(parts)) as (generator, _):
+        assert await text_of(generator, ASKED) == text
+
+
+@pytest.mark.parametrize("first", [Reply(status=503), Reply(status=429), Reply(begins=False)])
+async def test_it_asks_again_when_no_answer_began(first: Reply) -> None:
+    script = [first, first, answer("late")]
+    async with client_of(script.__getitem__) as (generator, server):
+        assert await text_of(generator, ASKED) == "late"
+    assert len(server.requests) == 3
+
+
+async def test_it_never_asks_again_once_an_answer_began() -> None:
+    async with client_of(lambda _: Reply([delta("half")])) as (generator, server):
+        with pytest.raises(ModelError, match="ended its answer early"):
+            await pieces(generator, ASKED)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "says", "asked"),
+    [
+        (Reply(status=401), ConfigError, "refused the key", 1),
+        (Reply(status=404), ConfigError, "does not know m1", 1),
+        (Reply(status=400), ModelError, "HTTP 400", 1),
+        (Reply(status=500), ModelError, "HTTP 500", 1),
+        (Reply(status=429), Overloaded, "busy", 3),
+        (Reply(begins=False), ModelError, "cannot be reached", 3),
+        (Reply([event({"error": {"message": "boom"}})]), ModelError, "reported an error", 1),
+        (Reply([b"data: {not json\n\n"]), ModelError, "ended its answer early", 1),
+        (Reply([b"data: [1]\n\n"]), ModelError, "reported an error", 1),
+        (Reply([delta("a", "content_filter"), DONE]), ModelError, "content filter", 1),
+        (Reply([b"{}"], content_type="application/json"), ModelError, "with a stream", 1),
+        (Reply([DONE]), ModelError, "ended its answer early", 1),
+    ],
+)
+async def test_every_fault_is_one_sentence(
+    reply: Reply, error: type[QuarryError], says: str, asked: int
+) -> None:
+    async with client_of(lambda _: reply) as (generator, server):
+        with pytest.raises(error, match=says) as raised:
+            await pieces(generator, ASKED)
+    assert "\n" not in str(raised.value)
+    assert len(server.requests) == asked
+
+
+async def test_a_busy_endpoint_says_when_to_come_back() -> None:
+    reply = Reply(status=429, headers={"Retry-After": "0.3"})
+    async with client_of(lambda _: reply) as (generator, _):
+        with pytest.raises(Overloaded) as raised:
+            await pieces(generator, ASKED)
+    assert raised.value.retry_after == 0.3
+
+
+@pytest.mark.parametrize("reply", [Reply([], ends=False), Reply([delta("a")], ends=False)])
+async def test_a_silent_endpoint_is_given_up(reply: Reply) -> None:
+    async with client_of(lambda _: reply, timeout_s=0.3) as (generator, server):
+        with pytest.raises(ModelError, match="too long"):
+            await pieces(generator, ASKED)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+async def test_an_endpoint_that_is_not_there_is_told_in_one_sentence() -> None:
+    generator = OpenAIGenerator(settings("http://127.0.0.1:9/v1"))
+    with pytest.raises(ModelError, match="cannot be reached"):
+        await pieces(generator, ASKED)
+
+
+def test_one_generator_serves_several_event_loops_in_turn() -> None:
+    def transport(_: httpx.Request) -> httpx.Response:
+        headers = {"content-type": "text/event-stream"}
+        return httpx.Response(200, headers=headers, content=b"".join(answer("x").parts))
+
+    generator = OpenAIGenerator(settings("http://h/v1"), transport=httpx.MockTransport(transport))
+    for _ in range(2):
+        assert asyncio.run(text_of(generator, ASKED)) == "x"
+
+
+def test_the_factory_makes_it() -> None:
+    assert load_generator(settings("http://h/v1")).name == "openai:m1"
+
+
+def test_vllm_is_told_to_come_later_in_one_sentence() -> None:
+    with pytest.raises(ConfigError, match="kind openai"):
+        load_generator(GeneratorSettings(kind="vllm", model="m"))
