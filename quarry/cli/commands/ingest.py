@@ -1,0 +1,84 @@
+"""`quarry ingest` and `quarry delete`: what goes into the index, and what leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.output import one_line, print_json, print_line
+from quarry.cli.progress import duration, progress_display
+
+if TYPE_CHECKING:
+    from ingest.summary import RunSummary
+
+_SHOWN_FAILURES = 20
+
+
+def ingest(
+    context: typer.Context,
+    targets: Annotated[
+        list[str], typer.Argument(metavar="PATH_OR_URI...", help="Files or folders to read.")
+    ],
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="Name of the source; else the folder's."),
+    ] = None,
+    allow_mass_delete: Annotated[
+        bool,
+        typer.Option(
+            "--allow-mass-delete",
+            help="Delete what is gone from the source even if that is suspiciously much.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Read files and folders into the index.
+
+    Running it again reads only what has changed, and takes out what is no longer there. One file
+    that cannot be read never stops a run: it is named in the summary, and the exit code is 3.
+    """
+    settings = settings_of(context, config)
+    from ingest.sync import run_sync
+
+    with progress_display() as show:
+        summary = run_sync(
+            settings,
+            targets,
+            source=source,
+            allow_mass_delete=allow_mass_delete,
+            progress=show,
+        )
+    if as_json:
+        print_json(summary.to_json())
+    else:
+        for line in summary_lines(summary):
+            print_line(line)
+    raise typer.Exit(summary.exit_code)
+
+
+def summary_lines(summary: RunSummary) -> Iterator[str]:
+    """What a run did, in words; every failure has its name and reason."""
+    counts = ((summary.indexed, "indexed"), (summary.unchanged, "unchanged"))
+    rarer = ((summary.deleted, "deleted"), (summary.failed, "failed"))
+    parts = [f"{count} {word}" for count, word in counts]
+    parts += [f"{count} {word}" for count, word in rarer if count]
+    yield (
+        f"{one_line(summary.source)}: {summary.listed} documents listed: {', '.join(parts)}, "
+        f"in {duration(summary.seconds)}."
+    )
+    if summary.embedded or summary.reused or summary.deleted_chunks:
+        yield (
+            f"Chunks: {summary.embedded} embedded, {summary.reused} reused, "
+            f"{summary.deleted_chunks} deleted."
+        )
+    if summary.failures:
+        yield "Not searchable, or only in part:"
+    for failure in summary.failures[:_SHOWN_FAILURES]:
+        yield f"  {failure.state.value:<12} {one_line(failure.uri)}  {one_line(failure.reason)}"
+    more = len(summary.failures) - _SHOWN_FAILURES
+    if more > 0:
+        yield f"  and {more} more; quarry documents lists all."
