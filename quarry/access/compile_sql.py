@@ -86,8 +86,13 @@ def _any_of(filter: In, table: str) -> Sql:
         return NOTHING
     if column := _column(filter.field, table):
         return f"{column} IN ({_marks(wanted)})", wanted
-    parts = [_metadata(filter.field, Op.EQ, key, table) for key in wanted]
-    return f"({' OR '.join(text for text, _ in parts)})", [v for _, values in parts for v in values]
+    tests = []
+    values: list[Key] = []
+    for name, types in _TYPES.items():
+        if some := [key for key in wanted if kind(key) == name]:
+            tests.append(f"(type IN ({types}) AND value IN ({_marks(some)}))")
+            values += some
+    return _any_value(filter.field, " OR ".join(tests), values, table)
 
 
 def _comparison(filter: Compare, table: str) -> Sql:
@@ -109,14 +114,16 @@ def _column(field: str, table: str) -> str | None:
 def _metadata(field: str, op: Op, wanted: Key, table: str) -> Sql:
     """json_each compares keys as text, so no key can be read as a path."""
     same_kind = f"type IN ({_TYPES[kind(wanted)]})"
-    if op is Op.NE:
-        test = f"NOT ({same_kind} AND value = ?)"
-    elif op in ORDERED and kind(wanted) == "truth":
+    if op in ORDERED and kind(wanted) == "truth":
         return NOTHING
-    else:
-        test = f"{same_kind} AND value {op.value} ?"
-    inner = f"SELECT 1 FROM json_each({table}.metadata) WHERE key = ? AND {test}"  # noqa: S608
-    return f"EXISTS ({inner})", [field, wanted]
+    if op is Op.NE:
+        return _any_value(field, f"NOT ({same_kind} AND value = ?)", [wanted], table)
+    return _any_value(field, f"{same_kind} AND value {op.value} ?", [wanted], table)
+
+
+def _any_value(field: str, test: str, values: list[Key], table: str) -> Sql:
+    inner = f"SELECT 1 FROM json_each({table}.metadata) WHERE key = ? AND ({test})"  # noqa: S608
+    return f"EXISTS ({inner})", [field, *values]
 
 
 def _marks(values: Sequence[object]) -> str:
