@@ -198,11 +198,9 @@ def _leaf(node: Node | Token) -> Token:
 def _field(node: Node | Token) -> str:
     token = _leaf(node)
     name = _unquoted(token) if token.type == "STRING" else str(token)
-    plain = name.strip().casefold()
-    if plain == "acl":
+    name = name.strip().lower()  # as ingest writes the names of metadata
+    if name == "acl":
         raise FilterError("A filter cannot name acl; who may read is decided by who asks.")
-    if plain in COLUMNS and plain != name:
-        raise FilterError(f"Write {plain} in lower case ({_at(token)}).")
     if not name or len(name) > MAX_NAME:
         raise FilterError(f"A field name has 1 to {MAX_NAME} characters ({_at(token)}).")
     return name

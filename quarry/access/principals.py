@@ -1,0 +1,175 @@
+"""Who asks, which scopes that gives, and the file of users.
+
+A scope is `public`, a group's name, or `user:NAME`. Names that could be taken for another kind of
+scope are refused everywhere, so that no group can stand for a person or for everybody.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from quarry.errors import ConfigError, NotSignedIn, UsageError
+from quarry.records import PUBLIC, Principal
+
+USER_PREFIX = "user:"
+MAX_NAME = 128
+"""Characters of a user's, group's or tenant's name."""
+
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f,\"'\\]([^\x00-\x1f\x7f,\"'\\]*[^\s\x00-\x1f\x7f,\"'\\])?")
+
+
+def scopes(principal: Principal) -> tuple[str, ...]:
+    """What this principal may read by: `public`, its groups, its own name.
+
+    Raises UsageError for a name that is no name, or could be taken for another scope.
+    """
+    held = [PUBLIC, *(group_name(group) for group in principal.groups)]
+    if principal.user:
+        held.append(USER_PREFIX + _name(principal.user, "user"))
+    return tuple(dict.fromkeys(held))
+
+
+def group_name(name: str) -> str:
+    """The group's scope. Raises UsageError."""
+    plain = _name(name, "group")
+    if plain.casefold() == PUBLIC or plain.casefold().startswith(USER_PREFIX):
+        raise UsageError("A group cannot be called public or start with user:; name it otherwise.")
+    return plain
+
+
+def _name(name: str, kind: str) -> str:
+    plain = unicodedata.normalize("NFC", name)
+    if len(plain) > MAX_NAME or not _NAME.fullmatch(plain) or not _is_text(plain):
+        raise UsageError(
+            f"The name of a {kind} has 1 to {MAX_NAME} characters, without commas, quotes, "
+            "backslashes, control characters or spaces at its ends."
+        )
+    return plain
+
+
+def _is_text(name: str) -> bool:
+    return not any(unicodedata.category(c) in ("Cs", "Cc", "Cf", "Zl", "Zp") for c in name)
+
+
+# -------------------------------------------------------------------------------------- users
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Known people by name, and the hashes of their tokens."""
+
+    principals: Mapping[str, Principal]
+    hashes: Mapping[str, str]
+    """Hexadecimal SHA-256 of the token, by name, of those who have one."""
+
+    def __len__(self) -> int:
+        return len(self.principals)
+
+    def named(self, name: str) -> Principal:
+        """A person by name; somebody unknown has a name and no groups."""
+        return self.principals.get(name) or Principal(user=name)
+
+    def by_token(self, token: str) -> Principal:
+        """Whose token this is, in a time that does not depend on the answer. Raises NotSignedIn."""
+        given = token_hash(token)
+        found = ""
+        for name, known in self.hashes.items():
+            if hmac.compare_digest(known, given):
+                found = name
+        if not found:
+            raise NotSignedIn("The token is not known; sign in again.")
+        return self.principals[found]
+
+
+NOBODY_KNOWN = Users(principals={}, hashes={})
+
+
+def token_hash(token: str) -> str:
+    """What the users file holds in place of a token, which must be random."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _User(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    groups: list[str] = Field(default_factory=list)
+    tenant: str = "default"
+    token_sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    users: dict[str, _User]
+
+
+def load_users(path: Path) -> Users:
+    """Reads `users: {NAME: {groups, tenant, token_sha256}}`. Raises ConfigError."""
+    file = _checked(path, _read(path))
+    principals: dict[str, Principal] = {}
+    for name, user in file.users.items():
+        principal = Principal(user=name, groups=tuple(user.groups), tenant=user.tenant)
+        try:
+            scopes(principal)
+            _name(user.tenant, "tenant")
+        except UsageError as error:
+            raise ConfigError(f"{path}: a user is not right: {error}") from None
+        principals[name] = principal
+    hashes = {name: user.token_sha256 for name, user in file.users.items() if user.token_sha256}
+    if len(set(hashes.values())) < len(hashes):
+        raise ConfigError(f"{path}: two users have the same token; give each its own.")
+    if len(set(map(_folded, principals))) < len(principals):
+        raise ConfigError(f"{path}: two users have one name; give each its own.")
+    return Users(principals=principals, hashes=hashes)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read; check access.users_file.") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} is not valid YAML{_line(error)}; correct it.") from None
+
+
+def _checked(path: Path, raw: Any) -> _File:
+    try:
+        return _File.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"]) or "users"
+        raise ConfigError(f"{path}: '{key}' is not right: {first['msg']}.") from None
+
+
+def _line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f" in line {mark.line + 1}" if mark else ""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is given twice: the second one would win without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys: Iterable[str] = [str(key.value) for key, _ in node.value]
+        seen: set[str] = set()
+        for key in keys:
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is given twice", node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
