@@ -1,0 +1,147 @@
+"""Principals hold public, their groups and their own name; no name widens what they may read."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarry.access.principals import Users, load_users, scopes, token_hash
+from quarry.errors import ConfigError, NotSignedIn, UsageError
+from quarry.records import PUBLIC, Principal
+
+
+def test_everybody_holds_public_and_nobody_more() -> None:
+    assert scopes(Principal()) == ("public",)
+
+
+def test_a_principal_holds_its_groups_and_its_own_name() -> None:
+    assert scopes(Principal(user="ana", groups=("hr", "hr", "Team 7"))) == (
+        "public",
+        "hr",
+        "Team 7",
+        "user:ana",
+    )
+
+
+@pytest.mark.parametrize(
+    "group",
+    ["", " ", "public", "PUBLIC", "user:ana", "User:ana", "USER:", "a,b", "a\nb", "\0", " hr",
+     "hr ", 'h"r', "h'r", "h\\r", "x" * 129, "\ud800", "hr\u200b", "h\u202er", "h\u2028r"],
+)  # fmt: skip
+def test_a_group_that_could_be_taken_for_something_else_is_refused(group: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        scopes(Principal(user="eve", groups=("hr", group)))
+    assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize("user", [" ana", "a,b", "a\nb", "\0", "x" * 129, "ana\u200b"])
+def test_a_user_name_that_is_no_name_is_refused(user: str) -> None:
+    with pytest.raises(UsageError):
+        scopes(Principal(user=user))
+
+
+def test_one_spelling_of_a_name_is_one_scope() -> None:
+    assert scopes(Principal(user="Zoe\u0308")) == scopes(Principal(user="Zo\u00eb"))
+
+
+@given(st.text(), st.lists(st.text(), max_size=3))
+def test_no_names_give_a_scope_that_was_not_asked_for(user: str, groups: list[str]) -> None:
+    try:
+        held = scopes(Principal(user=user, groups=tuple(groups)))
+    except UsageError:
+        return
+    people = [scope for scope in held if scope.casefold().startswith("user:")]
+    assert len(people) == bool(user)
+    assert held.count(PUBLIC) == 1
+    assert len(held) <= 1 + len(groups) + bool(user)
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "users.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+HASH = sha256(b"secret-of-ana").hexdigest()
+OTHER = sha256(b"secret-of-ben").hexdigest()
+GOOD = f"""
+users:
+  ana: {{groups: [hr, staff], tenant: acme, token_sha256: {HASH}}}
+  ben: {{token_sha256: {OTHER}}}
+  cy: {{}}
+"""
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Users:
+    return load_users(write(tmp_path, GOOD))
+
+
+def test_people_are_found_by_name(users: Users) -> None:
+    assert users.named("ana") == Principal(user="ana", groups=("hr", "staff"), tenant="acme")
+    assert users.named("cy") == Principal(user="cy")
+    assert len(users) == 3
+
+
+def test_somebody_unknown_has_no_groups(users: Users) -> None:
+    assert users.named("zoe") == Principal(user="zoe")
+
+
+def test_a_token_says_who_somebody_is(users: Users) -> None:
+    assert users.by_token("secret-of-ana").user == "ana"
+    assert users.by_token("secret-of-ben").user == "ben"
+    assert token_hash("secret-of-ana") == HASH
+
+
+@pytest.mark.parametrize(
+    "token", ["", "secret-of-an", HASH, "secret-of-cy", "\ud800", "x" * 10_000]
+)
+def test_any_other_token_says_nothing(users: Users, token: str) -> None:
+    with pytest.raises(NotSignedIn) as caught:
+        users.by_token(token)
+    assert not token or token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "users"),
+        ("[]", "users"),
+        ("users: [ana]", "users"),
+        ("users: {ana: {groups: hr}}", "users.ana.groups"),
+        ("users: {ana: {groups: [1]}}", "users.ana.groups.0"),
+        ("users: {ana: {group: [hr]}}", "users.ana.group"),
+        ("users: {ana: {}}\nroles: {}", "roles"),
+        ("users: {ana: {token_sha256: abc}}", "users.ana.token_sha256"),
+        ("users: {ana: {groups: [public]}}", "cannot be called public"),
+        ("users: {ana: {groups: ['user:ben']}}", "cannot be called public"),
+        ("users: {'a,b': {}}", "name of a user"),
+        ("users: {ana: {tenant: ''}}", "name of a tenant"),
+        (f"users: {{a: {{token_sha256: {HASH}}}, b: {{token_sha256: {HASH}}}}}", "same token"),
+        ("users: {ana: {}, ana: {groups: [hr]}}", "line 1"),
+        ("users: {ana: {groups: [a], groups: [b]}}", "line 1"),
+        ("users: {Zoe\u0308: {}, Zo\u00eb: {}}", "one name"),
+        ("users: {1: {}}", "users"),
+        ("users: {: {}", "not valid YAML"),
+        ("users: !!python/object/apply:os.getcwd []", "not valid YAML"),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_users(path)
+    message = str(caught.value)
+    assert says in message and str(path) in message
+    assert "\n" not in message and message.endswith(".")
+
+
+def test_a_missing_or_binary_file_is_a_config_error(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00users")
+    for path in (tmp_path / "none.yaml", tmp_path, binary):
+        with pytest.raises(ConfigError):
+            load_users(path)
