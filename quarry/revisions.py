@@ -134,15 +134,24 @@ def record_failure(stores: Stores, base: Document | None, document: Document) ->
     return commit_row(stores, base, failed)
 
 
+def bury(stores: Stores, document: Document) -> Document:
+    """Commits the tombstone: gone for readers at once; `delete` of it takes its rows away.
+
+    Until then the vectors of its rows can be used again, for a document that has moved. A
+    tombstone is given back as it is. Raises Conflict.
+    """
+    if document.state is DocState.DELETED and not document.revision:
+        return document
+    tombstone = replace(document, state=DocState.DELETED, revision="", error="", chunk_count=0)
+    return commit_row(stores, document, tombstone)
+
+
 def delete(stores: Stores, document: Document) -> Outcome:
     """Commits the tombstone, gone for readers at once, then sweeps the rows.
 
     A tombstone is only swept. Raises Conflict.
     """
-    gone = document
-    if document.state is not DocState.DELETED or document.revision:
-        tombstone = replace(document, state=DocState.DELETED, revision="", error="", chunk_count=0)
-        gone = commit_row(stores, document, tombstone)
+    gone = bury(stores, document)
     sweep(stores, gone)
     return Outcome(document=gone, deleted=document.chunk_count)
 
