@@ -189,15 +189,23 @@ def finish(stores: Stores, attempts: Sequence[Attempt]) -> list[Outcome]:
 
 def _check(stores: Stores, attempts: Sequence[Attempt]) -> None:
     """Both stores must hold every row before the catalog may name the revision."""
-    doc_ids = {attempt.document.doc_id for attempt in attempts}
-    text, vectors = stores.text.row_refs(doc_ids), stores.vectors.row_refs(doc_ids)
-    held = {ref.row_id for ref in text} & {ref.row_id for ref in vectors}
+    ready = [attempt for attempt in attempts if attempt.error is None]
+    doc_ids = {attempt.document.doc_id for attempt in ready}
+    text = stores.text.row_refs(doc_ids) if ready else []
+    # Looking up a document's vectors costs a scan where looking up rows does not. A document that
+    # is new has none but its own: what crashed attempts of it left has its text rows still.
+    known = {attempt.document.doc_id for attempt in ready if attempt.base}
+    vectors = stores.vectors.row_refs(known) if known else []
+    fresh = [row_id for attempt in ready if not attempt.base for row_id in attempt.row_ids]
+    held = {ref.row_id for ref in vectors}
+    held |= stores.vectors.present(fresh) if fresh else set()
+    held &= {ref.row_id for ref in text}
     by_document: dict[str, set[RowRef]] = {}
     for ref in (*text, *vectors):
         by_document.setdefault(ref.doc_id, set()).add(ref)
-    for attempt in attempts:
+    for attempt in ready:
         attempt.refs = by_document.get(attempt.document.doc_id, set())
-        if attempt.error is None and not attempt.row_ids <= held:
+        if not attempt.row_ids <= held:
             attempt.error = StoreError(
                 f"A store lost rows of document {attempt.document.doc_id}; ingest it again."
             )

@@ -121,7 +121,11 @@ class VectorStore(Protocol):
         ...
 
     def fetch(self, row_ids: Collection[str]) -> dict[str, Vector]:
-        """Vectors of the rows that exist."""
+        """Vectors of the rows that exist; sees every completed write."""
+        ...
+
+    def present(self, row_ids: Collection[str]) -> set[str]:
+        """Those of the rows that exist; sees every completed write."""
         ...
 
     def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from quarry.errors import MissingExtra
 from quarry.ports import Catalog, Registry, TextStore, VectorStore
@@ -115,8 +116,7 @@ def _open_vectors(settings: Settings, generation: str) -> VectorStore:
     milvus = settings.stores.milvus
     if milvus.uri:
         return MilvusVectorStore(milvus, generation)
-    lite = milvus.model_copy(update={"uri": server_address(settings), "index": "FLAT"})
-    return MilvusVectorStore(lite, generation)
+    return MilvusVectorStore(milvus, generation, address=partial(server_address, settings))
 
 
 def _need_elasticsearch() -> None:

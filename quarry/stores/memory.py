@@ -62,6 +62,10 @@ class MemoryVectorStore:
         with self._lock:
             return {key: self._rows[key].vector for key in row_ids if key in self._rows}
 
+    def present(self, row_ids: Collection[str]) -> set[str]:
+        with self._lock:
+            return {key for key in row_ids if key in self._rows}
+
     def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
         wanted = set(doc_ids)
         with self._lock:

@@ -63,11 +63,14 @@ class VectorStoreContract:
         (got,) = store.fetch([row.row_id]).values()
         assert got.dtype == np.float32
         assert got.tolist() == values.tolist()
+        assert store.present([row.row_id, "none." + TOKEN]) == {row.row_id}
         assert store.row_refs(["d1"]) == [RowRef(row_id=row.row_id, doc_id="d1", revision=TOKEN)]
 
     def test_unknown_row_ids_are_left_out(self, store: VectorStore) -> None:
         assert store.fetch(["none." + TOKEN]) == {}
         assert store.fetch([]) == {}
+        assert store.present(["none." + TOKEN]) == set()
+        assert store.present([]) == set()
         assert store.row_refs([]) == []
         assert store.row_refs(["nobody"]) == []
         assert found(store) == []
@@ -109,12 +112,14 @@ class VectorStoreContract:
         store.upsert(rows)
         assert len({ref.row_id for ref in store.row_refs(["d1"])}) == 1200
         assert len(store.fetch([row.row_id for row in rows])) == 1200
+        assert len(store.present([row.row_id for row in rows])) == 1200
 
     def test_deleted_rows_are_gone_everywhere(self, store: VectorStore) -> None:
         gone, kept = fill(store, vector_row("a", QUESTION), vector_row("b", QUESTION))
         store.delete([gone, "never-there." + TOKEN])
         store.delete([])
         assert store.fetch([gone]) == {}
+        assert store.present([gone, kept]) == {kept}
         assert [ref.row_id for ref in store.row_refs(["d1"])] == [kept]
         assert [ref.row_id for ref in store.scan()] == [kept]
         assert store.count() == 1
