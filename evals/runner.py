@@ -9,8 +9,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import structlog
 
@@ -146,15 +146,13 @@ def _request(mode: str, question: str, depth: int) -> SearchRequest:
 
 def best_documents(candidates: Iterable[Candidate]) -> list[str]:
     """Names of the documents in the order of their best chunks, each once."""
-    names = (record_name(c.document.uri, c.document.address) for c in candidates)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(record_name(candidate.document.uri) for candidate in candidates))
 
 
-def record_name(uri: str, address: str) -> str:
+def record_name(uri: str) -> str:
     """The record in `ADDRESS#RECORD`; the whole uri for a document that is a file of its own.
 
-    Folders and records may hold `#` themselves, so the file's name is looked for, not the sign.
+    Signs that would break a link are escaped in a uri, so the first `#` is the right one.
     """
-    file = PurePosixPath(address).name
-    _, found, record = uri.partition(f"{file}#")
-    return record if file and found else uri
+    _, sign, record = uri.partition("#")
+    return unquote(record) if sign else uri
