@@ -93,11 +93,11 @@ def _garbage(stores: Stores, document: Document, refs: Iterable[RowRef]) -> set[
         for ref in refs
         if ref.revision != document.revision and ids.token_serial(ref.revision) < document.serial
     ]
-    kept = _retained(stores, document.doc_id) if rows and stores.retention else set()
+    kept = retained(stores, document.doc_id) if rows and stores.retention else set()
     return {row.row_id for row in rows if row.revision not in kept}
 
 
-def _retained(stores: Stores, doc_id: str) -> set[str]:
+def retained(stores: Stores, doc_id: str) -> set[str]:
     """Revisions that were served at some time within the retention."""
     history = stores.catalog.history(doc_id)
     oldest = stores.clock() - stores.retention
@@ -262,7 +262,7 @@ def _leftovers(stores: Stores, attempt: Attempt) -> set[str]:
     """Rows that can go: what a commit replaced, or what a failed attempt wrote itself."""
     if attempt.committed:
         return _garbage(stores, attempt.committed, attempt.refs)
-    kept = _retained(stores, attempt.document.doc_id) if stores.retention else set()
+    kept = retained(stores, attempt.document.doc_id) if stores.retention else set()
     return set() if attempt.document.revision in kept else attempt.row_ids
 
 
