@@ -1,0 +1,120 @@
+"""Generations: what an index was built with, and opening the live one or refusing to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from quarry.errors import Conflict, FingerprintMismatch, UsageError
+from quarry.ports import Embedder, Registry
+from quarry.records import EmbedderFingerprint, Generation
+from quarry.settings import Settings
+from quarry.stores.factory import Stores, open_registry, open_stores
+from quarry.text import ANALYZER_VERSION, CLEANER_VERSION
+
+SCHEMA_VERSION = 1
+"""Raise it when rows of older generations can no longer be read."""
+
+ATTEMPTS = 3
+
+
+def fingerprint_of(embedder: EmbedderFingerprint, settings: Settings) -> dict[str, Any]:
+    """All that decides what the rows of a generation look like, as plain JSON values."""
+    return {
+        "embedder": asdict(embedder),
+        "chunking": settings.chunking.model_dump(mode="json"),
+        "cleaner": CLEANER_VERSION,
+        "analyzer": ANALYZER_VERSION,
+        "schema": SCHEMA_VERSION,
+    }
+
+
+def open_live(settings: Settings, embedder: Embedder | None) -> tuple[Generation, Stores]:
+    """The live generation and its stores; with an embedder, the first use creates `g1`.
+
+    Commands that embed nothing pass None. Raises FingerprintMismatch if the generation was built
+    with another embedder, chunker, cleaner or schema (invariant 4), UsageError if there is none and
+    no embedder to create it with, StoreError.
+    """
+    with closing(open_registry(settings)) as registry:
+        if embedder is None:
+            live = registry.live()
+            if live is None:
+                raise UsageError("Nothing has been ingested yet; run 'quarry ingest PATH' first.")
+            return live, open_stores(settings, live.name)
+        return _open_or_create(registry, settings, embedder.fingerprint)
+
+
+def _open_or_create(
+    registry: Registry, settings: Settings, embedder: EmbedderFingerprint
+) -> tuple[Generation, Stores]:
+    wanted = fingerprint_of(embedder, settings)
+    for _ in range(ATTEMPTS):
+        live = registry.live()
+        if live is not None:
+            check_fingerprint(live, wanted, settings)
+            return live, open_stores(settings, live.name)
+        with suppress(Conflict):  # another process creates it at this moment: look again
+            return _create(registry, settings, wanted, embedder.dimension)
+    raise Conflict("Other processes keep creating generations; try again when they are done.")
+
+
+def check_fingerprint(
+    generation: Generation, wanted: Mapping[str, Any], settings: Settings
+) -> None:
+    """Raises FingerprintMismatch with all that differs, old → new."""
+    held, new = dict(_flat(generation.fingerprint)), dict(_flat(wanted))
+    changes = [
+        f"{key} ({held.get(key, 'unset')} → {new.get(key, 'unset')})"
+        for key in sorted({*held, *new})
+        if held.get(key) != new.get(key)
+    ]
+    if changes:
+        raise FingerprintMismatch(
+            f"The index in {_place(settings)} was built with another {', '.join(changes)}; "
+            "set that back, or ingest into another data_dir."
+        )
+
+
+def _create(
+    registry: Registry, settings: Settings, fingerprint: dict[str, Any], dimension: int
+) -> tuple[Generation, Stores]:
+    """Creates stores before the generation goes live, so that a live one always has them."""
+    generation = _unfinished(registry, fingerprint)
+    if generation is None:
+        taken = {each.name for each in registry.generations()}
+        name = next(f"g{n}" for n in range(1, len(taken) + 2) if f"g{n}" not in taken)
+        generation = Generation(name=name, fingerprint=fingerprint, created_at=datetime.now(UTC))
+        registry.create(generation)
+    stores = open_stores(settings, generation.name)
+    stores.ensure(dimension)
+    try:
+        registry.switch(generation.name, expected="")
+    except Conflict:
+        stores.close()
+        raise
+    return generation, stores
+
+
+def _unfinished(registry: Registry, fingerprint: dict[str, Any]) -> Generation | None:
+    """A generation of this fingerprint that a run created and never made live."""
+    return next(
+        (each for each in registry.generations() if dict(each.fingerprint) == fingerprint), None
+    )
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _flat(inner, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", inner
+
+
+def _place(settings: Settings) -> str:
+    if settings.stores.text == "elasticsearch":
+        return settings.stores.elasticsearch.url
+    return str(settings.data_dir)
