@@ -1,0 +1,95 @@
+"""The graph in process: what `quarry search` and `quarry ask` use without a server, and evals do.
+
+with open_engine(settings) as engine:
+    result = asyncio.run(engine.search(SearchRequest(question="…")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+from quarry.records import Answer, SearchRequest, SearchResult
+from quarry.settings import Settings
+from serve.graph import Answerer, Event, Final, Searcher
+from serve.index import Index
+from serve.models import LoadedModels, load_models, search_models
+from serve.stage import Deadline, Threads
+
+
+class Engine:
+    """Searches and answers; safe for many requests at once and for several event loops."""
+
+    def __init__(self, *, searcher: Searcher, answerer: Answerer) -> None:
+        self._searcher = searcher
+        self._answerer = answerer
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """The best passages that the principal may read.
+
+        Raises QuestionError, FilterError, StoreUnavailable, DeadlineExceeded.
+        """
+        return await self._searcher.search(request)
+
+    async def answer(self, request: SearchRequest) -> AsyncGenerator[Event, None]:
+        """Deltas, then the final answer. Raises as `search`, before the first event."""
+        deadline = Deadline(request.deadline_s)
+        gathered = await self._searcher.gather(request)
+        async with aclosing(self._answerer.answer(gathered, deadline)) as events:
+            async for event in events:
+                yield event
+
+    async def answer_whole(self, request: SearchRequest) -> Answer:
+        """The final answer of `answer`."""
+        return await last_answer(self.answer(request))
+
+    async def ready(self) -> Mapping[str, str]:
+        """`ok` or the error's code for each part that a question needs."""
+        return await self._searcher.ready()
+
+
+async def last_answer(events: AsyncGenerator[Event, None]) -> Answer:
+    """The answer at the end of the events."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Final):
+                return event.answer
+    raise AssertionError("an answer ends with its final event")
+
+
+@contextmanager
+def open_engine(settings: Settings) -> Iterator[Engine]:
+    """The engine over the stores and models that the settings name.
+
+    Raises ConfigError, MissingExtra, ModelError, StoreError, FingerprintMismatch.
+    """
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(1) as pool:  # loading takes seconds on both sides
+            loading = pool.submit(load_models, settings)
+            stack.enter_context(vector_server(settings))
+            models = loading.result()
+        generation, stores = open_live(settings, models.embedder)
+        stack.callback(stores.close)
+        threads = Threads()
+        stack.callback(threads.close)
+        index = Index.of(generation.name, stores)
+        yield make_engine(settings, index=index, models=models, threads=threads)
+
+
+def make_engine(
+    settings: Settings, *, index: Index, models: LoadedModels, threads: Threads
+) -> Engine:
+    """An engine over stores and models that are open already."""
+    fallback = models.fallback
+    searcher = Searcher(
+        index=index,
+        models=search_models(models, threads),
+        threads=threads,
+        settings=settings,
+    )
+    answerer = Answerer(
+        generate=models.generator.stream,
+        fallback=fallback.stream if fallback else None,
+        settings=settings,
+    )
+    return Engine(searcher=searcher, answerer=answerer)

@@ -1,0 +1,65 @@
+"""Reciprocal rank fusion of the legs, and the lane for exact identifiers.
+
+RRF: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank
+learning methods", SIGIR 2009; score(d) = Σ over lists of 1 / (k + rank of d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from quarry.records import Candidate, Signals, StageRecord
+from serve.question import Asked
+from serve.retrieve import Found
+from serve.stage import Stopwatch
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def fuse(found: Found, asked: Asked, *, rrf_k: int) -> tuple[list[Candidate], StageRecord]:
+    """All candidates of both legs, best first, each with its signals.
+
+    Equal scores stand in the order of chunk_id; an empty leg adds nothing. Candidates that hold an
+    exact identifier of the question stand first.
+    """
+    watch = Stopwatch("fuse")
+    dense, lexical = ranks(found.dense), ranks(found.lexical)
+    scores = rrf([list(dense), list(lexical)], k=rrf_k)
+    fused = [
+        replace(
+            candidate,
+            score=scores[chunk_id],
+            signals=Signals(
+                dense_rank=dense.get(chunk_id),
+                dense_score=found.dense.get(chunk_id),
+                lexical_rank=lexical.get(chunk_id),
+                lexical_score=found.lexical.get(chunk_id),
+                fused_score=scores[chunk_id],
+            ),
+        )
+        for chunk_id, candidate in found.candidates.items()
+    ]
+    fused.sort(key=lambda c: (lane(c, asked), -c.score, c.chunk.chunk_id))
+    exact = sum(lane(candidate, asked) < 0 for candidate in fused)
+    return fused, watch.done(len(fused), rrf_k=rrf_k, exact_identifier=exact)
+
+
+def ranks(ordered: Iterable[Key]) -> dict[Key, int]:
+    """1-based rank of each key; a repeated key keeps its first place and takes up no other."""
+    return {key: rank for rank, key in enumerate(dict.fromkeys(ordered), start=1)}
+
+
+def rrf(lists: Sequence[Iterable[Key]], *, k: int) -> dict[Key, float]:
+    """Fused score of every key in any list; each list is best first."""
+    scores: dict[Key, float] = {}
+    for ordered in lists:
+        for key, rank in ranks(ordered).items():
+            scores[key] = scores.get(key, 0.0) + 1.0 / (k + rank)
+    return scores
+
+
+def lane(candidate: Candidate, asked: Asked) -> int:
+    """0, or below: minus the number of the question's identifiers that the chunk holds."""
+    return -len(asked.lane.intersection(candidate.chunk.identifiers))

@@ -1,0 +1,175 @@
+"""The whole path of a question, in order; each stage is a module of its name.
+
+    question → retrieve (embed, dense ∥ lexical, hydrate, catalog check) → fuse → rerank
+      → evidence → prompt → generate → answer
+
+`Searcher` works on the stores, `Answerer` on what it gathered: in process both are here, in Ray
+Serve they are in two deployments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import uuid4
+
+from quarry.records import Answer, Candidate, Evidence, SearchRequest, SearchResult, StageRecord
+from quarry.settings import Settings
+from quarry.text import REFUSAL
+from serve.answer import REFUSED, Checked, check
+from serve.evidence import Budget, choose, neighbours_of
+from serve.fuse import fuse
+from serve.generate import Delta, Written, write
+from serve.health import readiness
+from serve.index import Index
+from serve.models import Generate, SearchModels
+from serve.prompt import build, overhead_tokens
+from serve.question import Asked, ask
+from serve.rerank import rerank
+from serve.retrieve import retrieve
+from serve.stage import Deadline, Run, Threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Final:
+    """The whole answer; where it differs from the deltas, it is what counts."""
+
+    answer: Answer
+
+
+Event: TypeAlias = Delta | Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """All that an answer is written from."""
+
+    question: str
+    evidence: tuple[Evidence, ...]
+    generation: str
+    degraded: tuple[str, ...]
+    trace: tuple[StageRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searcher:
+    """From the question to ranked candidates, or on to evidence."""
+
+    index: Index
+    models: SearchModels
+    threads: Threads
+    settings: Settings
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """The first `top_k` candidates. Raises DeadlineExceeded."""
+        run = Run(Deadline(request.deadline_s))
+        _, ranked = await run.in_time(self._ranked(request, run))
+        return SearchResult(
+            candidates=tuple(ranked[: request.top_k]),
+            generation=self.index.generation,
+            degraded=tuple(run.degraded),
+            trace=tuple(run.trace),
+        )
+
+    async def gather(self, request: SearchRequest) -> Gathered:
+        """Evidence for an answer. Raises DeadlineExceeded."""
+        run = Run(Deadline(request.deadline_s))
+        question, chosen = await run.in_time(self._evidence(request, run))
+        return Gathered(
+            question=question,
+            evidence=tuple(chosen),
+            generation=self.index.generation,
+            degraded=tuple(run.degraded),
+            trace=tuple(run.trace),
+        )
+
+    async def ready(self) -> dict[str, str]:
+        return await readiness(self.index, self.models, self.threads)
+
+    async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, list[Candidate]]:
+        rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
+        asked = run.add(*ask(request, self.settings.retrieval))
+        found, records = await retrieve(
+            asked, index=self.index, embed=self.models.embed, threads=self.threads, run=run
+        )
+        ranked = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
+        if self.models.rerank is not None and request.rerank:
+            model = self.models.rerank
+            ranked = run.add(
+                *await rerank(ranked, asked, model=model, depth=depth, rrf_k=rrf_k, run=run)
+            )
+        return asked, ranked
+
+    async def _evidence(self, request: SearchRequest, run: Run) -> tuple[str, list[Evidence]]:
+        asked, ranked = await self._ranked(request, run)
+        chosen = run.add(
+            *await choose(
+                ranked,
+                budget=await self._budget(asked),
+                count_tokens=self.models.count_tokens,
+                neighbours=neighbours_of(self.index.text, self.threads),
+            )
+        )
+        if ranked and not chosen:  # no room for even one source
+            run.without("evidence")
+        return asked.question, chosen
+
+    async def _budget(self, asked: Asked) -> Budget:
+        generator, retrieval = self.settings.generator, self.settings.retrieval
+        used = await overhead_tokens(asked.question, self.models.count_tokens)
+        room = generator.context_tokens - generator.max_tokens - used
+        return Budget(sources=min(asked.top_k, retrieval.evidence_chunks), tokens=max(0, room))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answerer:
+    """From evidence to a checked answer."""
+
+    generate: Generate
+    fallback: Generate | None
+    """Writes the answer when the generator fails; None where the generator cannot fail."""
+    settings: Settings
+
+    async def answer(self, gathered: Gathered, deadline: Deadline) -> AsyncGenerator[Event, None]:
+        run = Run(deadline, gathered.trace, gathered.degraded)
+        if not gathered.evidence:  # invariant 8: the generator is not called
+            yield Delta(REFUSAL)
+            yield Final(answer=_answer(REFUSED, gathered, run))
+            return
+        prompt = run.add(
+            *build(
+                gathered.question,
+                gathered.evidence,
+                max_tokens=self.settings.generator.max_tokens,
+                request_id=uuid4().hex,
+            )
+        )
+        written = None
+        writing = write(prompt, generate=self.generate, fallback=self.fallback, run=run)
+        async with aclosing(writing) as events:
+            async for event in events:
+                if isinstance(event, Written):
+                    written = event
+                else:
+                    yield event
+        assert written is not None, "write ends with what was written"
+        checked = run.add(*check(written, gathered.evidence))
+        yield Final(answer=_answer(checked, gathered, run))
+
+
+def _answer(checked: Checked, gathered: Gathered, run: Run) -> Answer:
+    timings: dict[str, float] = {}
+    for record in run.trace:
+        timings[record.stage] = timings.get(record.stage, 0.0) + record.ms
+    timings["total"] = round(run.deadline.elapsed() * 1000, 3)
+    return Answer(
+        status=checked.status,
+        text=checked.text,
+        citations=checked.citations,
+        generation=gathered.generation,
+        degraded=tuple(run.degraded),
+        timings_ms=timings,
+        trace=tuple(run.trace),
+    )

@@ -1,0 +1,190 @@
+"""POST /v1/search and POST /v1/answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import structlog
+from fastapi import APIRouter, Header
+from fastapi.responses import JSONResponse, Response
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from quarry.errors import QuarryError
+from quarry.records import Answer, SearchRequest, StageRecord
+from quarry.settings import Settings
+from quarry.telemetry.metrics import (
+    ANSWERS,
+    DEGRADED,
+    GENERATED_TOKENS,
+    STAGE_SECONDS,
+    UNKNOWN_CITATIONS,
+    Metrics,
+)
+from serve.generate import Delta
+from serve.graph import Event
+from serve.http.errors import INTERNAL, error_body
+from serve.http.limits import Admission
+from serve.http.schemas import (
+    AnswerBody,
+    AnswerOut,
+    Body,
+    ErrorOut,
+    SearchBody,
+    SearchOut,
+    answer_json,
+    search_json,
+)
+from serve.http.service import Service
+from serve.http.sign_in import SignIn
+from serve.stage import late
+
+_log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+SLACK_S = 1.0
+"""The service keeps the deadline itself; this is for one that hangs."""
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorOut, "description": description}
+    for status, description in {
+        400: "The filter does not parse.",
+        401: "The token is unknown, or may not name another person.",
+        413: "The body is too large.",
+        422: "The question or another key is not right.",
+        429: "Too many questions at once; see Retry-After.",
+        503: "A store or model does not answer.",
+        504: "The time for the request is up.",
+    }.items()
+}
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer; with stream, events delta {text}, then final (the answer) "
+        "or error.",
+        "content": {"text/event-stream": {}},
+    }
+}
+
+
+def questions_router(
+    service: Service,
+    settings: Settings,
+    *,
+    sign_in: SignIn,
+    admission: Admission,
+    metrics: Metrics,
+) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["questions"], responses=ERRORS)
+    handlers = _Handlers(service, settings, admission, metrics)
+
+    @router.post("/search", response_model=SearchOut, summary="Find passages")
+    async def search(body: SearchBody, authorization: str | None = Header(None)) -> Response:
+        return await handlers.search(_request(body, authorization, sign_in, settings))
+
+    @router.post(
+        "/answer", response_model=AnswerOut, responses=STREAM, summary="Answer from passages"
+    )
+    async def answer(body: AnswerBody, authorization: str | None = Header(None)) -> Response:
+        request = _request(body, authorization, sign_in, settings)
+        return await (handlers.stream(request) if body.stream else handlers.answer(request))
+
+    return router
+
+
+def _request(
+    body: Body, authorization: str | None, sign_in: SignIn, settings: Settings
+) -> SearchRequest:
+    return SearchRequest(
+        question=body.question,
+        principal=sign_in.principal(authorization, as_user=body.as_user, groups=body.groups),
+        mode=body.mode,
+        top_k=body.top_k or settings.retrieval.top_k,
+        filter=body.filter,
+        all_versions=body.all_versions,
+        rerank=body.rerank,
+        deadline_s=settings.serve.deadline_s,
+    )
+
+
+class _Handlers:
+    def __init__(
+        self, service: Service, settings: Settings, admission: Admission, metrics: Metrics
+    ) -> None:
+        self._service = service
+        self._deadline_s = settings.serve.deadline_s
+        self._admission = admission
+        self._metrics = metrics
+
+    async def search(self, request: SearchRequest) -> Response:
+        with self._admission.enter():
+            result = await self._within(self._service.search(request))
+        self._count(result.trace, result.degraded)
+        return JSONResponse(search_json(result))
+
+    async def answer(self, request: SearchRequest) -> Response:
+        with self._admission.enter():
+            answer = await self._within(self._service.answer_whole(request))
+        self._count_answer(answer)
+        return JSONResponse(answer_json(answer))
+
+    async def stream(self, request: SearchRequest) -> Response:
+        """Waits for the first event, so that errors before it are HTTP statuses."""
+        events = self._admitted(request)
+        first = await self._within(anext(events))
+        return EventSourceResponse(self._sent(first, events), ping=15)
+
+    async def _admitted(self, request: SearchRequest) -> AsyncGenerator[Event, None]:
+        """The events, holding one place until they end or are closed."""
+        with self._admission.enter():
+            async with aclosing(self._service.answer(request)) as events:
+                async for event in events:
+                    yield event
+
+    async def _sent(
+        self, first: Event, events: AsyncGenerator[Event, None]
+    ) -> AsyncIterator[ServerSentEvent]:
+        async with aclosing(events):
+            try:
+                yield self._event(first)
+                async for event in events:
+                    yield self._event(event)
+            except QuarryError as error:
+                yield _sse("error", error_body(error))
+            except Exception as error:
+                # The status line is out: the stream has to say it, the log says where.
+                _log.exception("stream_broke", error=type(error).__name__)
+                yield _sse("error", INTERNAL)
+
+    def _event(self, event: Event) -> ServerSentEvent:
+        if isinstance(event, Delta):
+            return _sse("delta", {"text": event.text})
+        self._count_answer(event.answer)
+        return _sse("final", answer_json(event.answer))
+
+    async def _within(self, work: Awaitable[T]) -> T:
+        try:
+            return await asyncio.wait_for(work, self._deadline_s + SLACK_S)
+        except TimeoutError as error:
+            raise late() from error
+
+    def _count(self, trace: Iterable[StageRecord], degraded: Iterable[str]) -> None:
+        for record in trace:
+            self._metrics.observe(STAGE_SECONDS, record.ms / 1000, stage=record.stage)
+        for stage in degraded:
+            self._metrics.count(DEGRADED, stage=stage)
+
+    def _count_answer(self, answer: Answer) -> None:
+        self._count(answer.trace, answer.degraded)
+        self._metrics.count(ANSWERS, status=answer.status.value)
+        for record in answer.trace:
+            if record.stage == "generate":
+                self._metrics.count(GENERATED_TOKENS, record.count)
+            unknown = record.detail.get("unknown_citations", 0)
+            self._metrics.count(UNKNOWN_CITATIONS, unknown)
+
+
+def _sse(name: str, data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(event=name, data=json.dumps(data, ensure_ascii=False))

@@ -1,0 +1,184 @@
+"""The JSON of the API and of `--json`; these shapes are stable (docs/api.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quarry.records import Answer, Candidate, Mode, SearchResult, StageRecord
+from serve.answer import section_path
+
+
+class Body(BaseModel):
+    """What both endpoints take; a key that is not named here is an error."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    question: str = Field(description="The question, in plain words.")
+    mode: Mode = Field(Mode.HYBRID, description="Which first-stage legs are used.")
+    top_k: int | None = Field(
+        None, ge=1, le=100, description="Results at most; unset: as the server is set."
+    )
+    filter: str = Field("", description="Filter language, such as `series = HR-014`.")
+    all_versions: bool = Field(False, description="Superseded and withdrawn versions as well.")
+    rerank: bool = Field(True, description="Whether the reranker orders the top.")
+    as_user: str | None = Field(
+        None, alias="as", max_length=200, description="Ask as this user; local token only."
+    )
+    groups: list[str] | None = Field(
+        None, max_length=200, description="With these groups; local token only."
+    )
+
+
+class SearchBody(Body):
+    """Body of POST /v1/search."""
+
+
+class AnswerBody(Body):
+    """Body of POST /v1/answer."""
+
+    stream: bool = Field(False, description="Server-sent events: delta …, then final.")
+
+
+class SignalsOut(BaseModel):
+    """Why a result stands where it stands; ranks count from 1, null: not found by that leg."""
+
+    dense_rank: int | None
+    dense_score: float | None
+    lexical_rank: int | None
+    lexical_score: float | None
+    fused_score: float | None
+    rerank_score: float | None
+
+
+class ResultOut(BaseModel):
+    rank: int
+    chunk_id: str
+    doc_id: str
+    uri: str
+    title: str
+    section: str
+    pages: list[int] | None = Field(description="First and last page, from 1.")
+    text: str
+    score: float
+    signals: SignalsOut
+
+
+class StageOut(BaseModel):
+    stage: str
+    ms: float
+    count: int = Field(description="Items that left the stage.")
+    detail: dict[str, Any]
+
+
+class SearchOut(BaseModel):
+    results: list[ResultOut]
+    generation: str
+    degraded: list[str] = Field(description="Stages that the result was made without.")
+    trace: list[StageOut]
+
+
+class CitationOut(BaseModel):
+    label: str
+    doc_id: str
+    uri: str
+    title: str
+    section: str
+    pages: list[int] | None
+    quote: str = Field(description="Words of the source, verbatim.")
+
+
+class AnswerOut(BaseModel):
+    status: str = Field(description="answered or refused.")
+    answer: str
+    citations: list[CitationOut]
+    generation: str
+    degraded: list[str]
+    timings_ms: dict[str, float]
+    trace: list[StageOut]
+
+
+class ErrorDetail(BaseModel):
+    code: str
+    message: str
+
+
+class ErrorOut(BaseModel):
+    """Body of every response with a status of 400 or above."""
+
+    error: ErrorDetail
+
+
+def search_json(result: SearchResult) -> dict[str, Any]:
+    """The stable JSON of a search."""
+    return {
+        "results": [
+            _result(rank, candidate) for rank, candidate in enumerate(result.candidates, start=1)
+        ],
+        "generation": result.generation,
+        "degraded": list(result.degraded),
+        "trace": _trace(result.trace),
+    }
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """The stable JSON of an answer."""
+    return {
+        "status": answer.status.value,
+        "answer": answer.text,
+        "citations": [
+            {
+                "label": citation.label,
+                "doc_id": citation.doc_id,
+                "uri": citation.uri,
+                "title": citation.title,
+                "section": citation.section,
+                "pages": _pages(citation.pages),
+                "quote": citation.quote,
+            }
+            for citation in answer.citations
+        ],
+        "generation": answer.generation,
+        "degraded": list(answer.degraded),
+        "timings_ms": dict(answer.timings_ms),
+        "trace": _trace(answer.trace),
+    }
+
+
+def error_json(code: str, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def _result(rank: int, candidate: Candidate) -> dict[str, Any]:
+    chunk, document, signals = candidate.chunk, candidate.document, candidate.signals
+    return {
+        "rank": rank,
+        "chunk_id": chunk.chunk_id,
+        "doc_id": document.doc_id,
+        "uri": document.uri,
+        "title": document.title,
+        "section": section_path(chunk.section),
+        "pages": _pages(chunk.pages),
+        "text": chunk.text,
+        "score": candidate.score,
+        "signals": {name: getattr(signals, name) for name in SignalsOut.model_fields},
+    }
+
+
+def _pages(pages: tuple[int, int] | None) -> list[int] | None:
+    return list(pages) if pages else None
+
+
+def _trace(records: Iterable[StageRecord]) -> list[dict[str, Any]]:
+    return [
+        {"stage": r.stage, "ms": r.ms, "count": r.count, "detail": _plain(r.detail)}
+        for r in records
+    ]
+
+
+def _plain(detail: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in detail.items()
+    }

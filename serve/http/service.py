@@ -1,0 +1,23 @@
+"""What the HTTP app needs of the engine behind it: in process, or Ray Serve handles."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+from quarry.records import Answer, SearchRequest, SearchResult
+from serve.graph import Event
+
+
+class Service(Protocol):
+    async def search(self, request: SearchRequest) -> SearchResult: ...
+
+    def answer(self, request: SearchRequest) -> AsyncGenerator[Event, None]:
+        """Deltas, then the final answer; errors of the request come before the first event."""
+        ...
+
+    async def answer_whole(self, request: SearchRequest) -> Answer: ...
+
+    async def ready(self) -> Mapping[str, str]:
+        """`ok`, or one sentence, for each part: the stores and the models."""
+        ...

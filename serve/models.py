@@ -1,0 +1,97 @@
+"""The models as the graph awaits them: four async callables.
+
+In process they wrap a thread; in Ray Serve they wrap a deployment handle (`serve/deployments.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from quarry.ports import Embedder, Generator, Reranker
+from quarry.records import Piece, Prompt, Vector
+from quarry.settings import GeneratorSettings, Settings
+from serve.stage import Threads
+
+EXTRACTIVE: Literal["extractive"] = "extractive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """One score a passage, and whether its ranks are fused with the first stage's."""
+
+    values: list[float]
+    fuses: bool
+
+
+Embed: TypeAlias = Callable[[str], Awaitable[Vector]]
+Rerank: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Scores]]
+Generate: TypeAlias = Callable[[Prompt], AsyncIterator[Piece]]
+CountTokens: TypeAlias = Callable[[Sequence[str]], Awaitable[list[int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchModels:
+    """What a search needs; `count_tokens` counts as the generator does."""
+
+    embed: Embed
+    rerank: Rerank | None
+    count_tokens: CountTokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModels:
+    """Models of this process."""
+
+    embedder: Embedder
+    reranker: Reranker | None
+    generator: Generator
+    fallback: Generator | None
+    """Writes the answer when the generator fails; None where the generator cannot fail."""
+
+
+def load_models(settings: Settings) -> LoadedModels:
+    """All that the settings name. Raises ConfigError, ModelError, MissingExtra."""
+    from quarry.models.factory import load_embedder, load_generator, load_reranker
+
+    embedder = load_embedder(settings.embedder)
+    return LoadedModels(
+        embedder=embedder,
+        reranker=load_reranker(settings.reranker, embedder),
+        generator=load_generator(settings.generator, embedder),
+        fallback=load_fallback(settings.generator, embedder),
+    )
+
+
+def load_fallback(settings: GeneratorSettings, embedder: Embedder | None) -> Generator | None:
+    """The extractive generator, unless it is the generator itself."""
+    from quarry.models.factory import load_generator
+
+    if settings.kind == EXTRACTIVE:
+        return None
+    return load_generator(GeneratorSettings(kind=EXTRACTIVE), embedder)
+
+
+def search_models(models: LoadedModels, threads: Threads) -> SearchModels:
+    """The models of this process as the graph awaits them, each call in a thread."""
+
+    async def embed(question: str) -> Vector:
+        return await threads(models.embedder.embed_question, question)
+
+    async def count_tokens(texts: Sequence[str]) -> list[int]:
+        return await threads(models.generator.count_tokens, texts)
+
+    return SearchModels(
+        embed=embed,
+        rerank=_rerank(models.reranker, threads) if models.reranker else None,
+        count_tokens=count_tokens,
+    )
+
+
+def _rerank(reranker: Reranker, threads: Threads) -> Rerank:
+    async def rerank(question: str, passages: Sequence[str]) -> Scores:
+        values = await threads(reranker.score, question, passages)
+        return Scores(values=values, fuses=reranker.fuses)
+
+    return rerank

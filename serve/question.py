@@ -1,0 +1,69 @@
+"""Takes a question in: the same cleaning as documents, its length, its codes, its scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from quarry.access import Filter
+from quarry.access.check import search_filter
+from quarry.access.language import parse_filter
+from quarry.errors import QuestionError
+from quarry.records import Mode, Principal, SearchRequest, StageRecord
+from quarry.settings import RetrievalSettings
+from quarry.text import clean, identifiers
+from serve.stage import Stopwatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as the stages see it."""
+
+    question: str
+    principal: Principal
+    mode: Mode
+    top_k: int
+    candidates: int
+    """Rows asked of each leg at first."""
+    all_versions: bool
+    filter: Filter
+    """What the caller asked for; the catalog check holds every candidate to it exactly."""
+    where: Filter
+    """What the stores are asked with: the scope and the caller's filter."""
+    today: date
+    """The day that decides which versions are in effect (UTC)."""
+    lane: frozenset[str]
+    """Identifiers of the question; passages that hold one stand first."""
+
+
+def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, StageRecord]:
+    """The request, checked.
+
+    Raises QuestionError for an empty or too long question, FilterError for a bad filter, UsageError
+    for a principal whose names are no names.
+    """
+    watch = Stopwatch("question")
+    question = clean(request.question)
+    if not question:
+        raise QuestionError("The question is empty; write what you want to know.")
+    if len(question) > settings.max_question_chars:
+        raise QuestionError(
+            f"The question is longer than {settings.max_question_chars} characters; shorten it."
+        )
+    wanted, today = parse_filter(request.filter), datetime.now(UTC).date()
+    where = search_filter(request.principal, wanted, today=today, all_versions=request.all_versions)
+    codes = identifiers(question)
+    asked = Asked(
+        question=question,
+        principal=request.principal,
+        mode=request.mode,
+        top_k=request.top_k,
+        candidates=settings.candidates,
+        all_versions=request.all_versions,
+        filter=wanted,
+        where=where,
+        today=today,
+        # The dense mode is for looking at the vectors alone.
+        lane=frozenset() if request.mode is Mode.DENSE else frozenset(codes),
+    )
+    return asked, watch.done(1, mode=request.mode.value, identifiers=codes)

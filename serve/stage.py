@@ -1,0 +1,111 @@
+"""What the stages of a request share: the clock of its deadline, its records, threads for stores.
+
+A stage is a function that returns its result and its StageRecord; `Run` collects the records of one
+request and the names of the stages that it had to do without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from quarry.errors import DeadlineExceeded
+from quarry.records import StageRecord
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Clock = Callable[[], float]
+"""Monotonic seconds."""
+
+
+class Deadline:
+    """When a request's time is up, on the monotonic clock of this process."""
+
+    def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._start = clock()
+        self._seconds = seconds
+
+    def left(self) -> float:
+        """Seconds that remain, never below 0."""
+        return max(0.0, self._seconds - self.elapsed())
+
+    def elapsed(self) -> float:
+        """Seconds since the request arrived."""
+        return self._clock() - self._start
+
+    async def within(self, awaitable: Awaitable[T], share: float = 1.0) -> T:
+        """The awaited value, if it comes within this share of the time that remains.
+
+        Raises TimeoutError if it does not; what was awaited is cancelled.
+        """
+        return await asyncio.wait_for(awaitable, self.left() * share)
+
+
+def late() -> DeadlineExceeded:
+    return DeadlineExceeded("The time for this request is up; ask again or allow more seconds.")
+
+
+class Stopwatch:
+    """Makes the StageRecord of a stage that began when this was made."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+        self._start = time.perf_counter()
+
+    def done(self, count: int, **detail: Any) -> StageRecord:
+        ms = (time.perf_counter() - self._start) * 1000
+        return StageRecord(stage=self._stage, ms=round(ms, 3), count=count, detail=detail)
+
+
+class Run:
+    """One request on its way: its deadline, the records so far, and what it does without."""
+
+    def __init__(
+        self,
+        deadline: Deadline,
+        trace: Iterable[StageRecord] = (),
+        degraded: Iterable[str] = (),
+    ) -> None:
+        self.deadline = deadline
+        self.trace = list(trace)
+        self.degraded = list(degraded)
+
+    def add(self, result: T, *records: StageRecord) -> T:
+        """Keeps the records of a stage and passes its result on."""
+        self.trace.extend(records)
+        return result
+
+    async def in_time(self, work: Awaitable[T]) -> T:
+        """The awaited value. Raises DeadlineExceeded when the time is up before it comes."""
+        try:
+            return await self.deadline.within(work)
+        except TimeoutError as error:
+            raise late() from error
+
+    def without(self, stage: str) -> None:
+        """Notes that the answer was made without this stage."""
+        if stage not in self.degraded:
+            self.degraded.append(stage)
+
+
+class Threads:
+    """Runs blocking calls of stores and models beside the event loop."""
+
+    def __init__(self, workers: int = 16) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="quarry")
+
+    async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        context = contextvars.copy_context()
+        bound = partial(context.run, partial(call, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._pool, bound)
+
+    def close(self) -> None:
+        """Takes no more calls; one that hangs in a store is left to its own timeout."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
