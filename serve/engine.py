@@ -6,11 +6,14 @@ with open_engine(settings) as engine:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, aclosing, contextmanager
 
+from quarry.generations import open_live
 from quarry.records import Answer, SearchRequest, SearchResult
 from quarry.settings import Settings
+from quarry.stores.milvus_lite import vector_server
 from serve.graph import Answerer, Event, Final, Searcher
 from serve.index import Index
 from serve.models import LoadedModels, load_models, search_models
