@@ -7,8 +7,8 @@ has vanished, and its documents are deleted, unless that would be suspiciously m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from quarry.errors import UsageError
 from quarry.ids import digest
@@ -27,7 +27,7 @@ class Known:
     """What the catalog knows of one source."""
 
     source: str
-    entries: dict[str, SourceEntry]
+    entries: Mapping[str, SourceEntry] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
     """Where it was read from; empty: never."""
     unfinished: bool = False
@@ -49,10 +49,6 @@ class Plan:
     vanished: tuple[str, ...]
     withheld: int = 0
     """Documents of vanished addresses that are kept, because they are suspiciously many."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.read and not self.vanished
 
 
 def known(catalog: Catalog, source: str) -> Known:
@@ -137,27 +133,21 @@ def is_mass_delete(gone: int, documents: int, settings: IngestSettings) -> bool:
     return gone > settings.mass_delete_documents and gone > settings.mass_delete_share * documents
 
 
-def orphans(catalog: Catalog, before: Known) -> list[SourceEntry]:
-    """Entries for addresses that only the catalog's documents tell of, after an unfinished run."""
-    counts: dict[str, int] = {}
+def with_orphans(catalog: Catalog, before: Known) -> Known:
+    """After an unfinished run: adds the addresses that only the catalog's documents tell of."""
+    if not before.unfinished:
+        return before
+    entries = dict(before.entries)
     for document in documents_of(catalog, before.source):
-        if document.address not in before.entries and document.state is not DocState.DELETED:
-            counts[document.address] = counts.get(document.address, 0) + 1
-    return [
-        SourceEntry(
-            source=before.source,
-            address=address,
-            tag="",
-            recipe="",
-            state=DocState.FAILED,
-            documents=count,
-        )
-        for address, count in counts.items()
-    ]
+        if document.address in before.entries or document.state is DocState.DELETED:
+            continue
+        entry = entries.get(document.address) or _orphan(document)
+        entries[document.address] = replace(entry, documents=entry.documents + 1)
+    return replace(before, entries=entries)
 
 
-def documents_of(catalog: Catalog, source: str, address: str = "") -> Iterator[Document]:
-    """Catalog rows of a source or of one address, tombstones included."""
+def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:
+    """Catalog rows of all sources, of one, or of one address; tombstones included."""
     after = ""
     while page := catalog.scan(source=source, address=address, after=after, limit=_PAGE):
         yield from page
@@ -167,3 +157,14 @@ def documents_of(catalog: Catalog, source: str, address: str = "") -> Iterator[D
 def _is_current(entry: SourceEntry, item: SourceItem, recipe: str) -> bool:
     # What failed may work now: a file's rights can change without its change mark.
     return (entry.tag, entry.recipe) == (item.tag, recipe) and entry.state is not DocState.FAILED
+
+
+def _orphan(document: Document) -> SourceEntry:
+    return SourceEntry(
+        source=document.source,
+        address=document.address,
+        tag="",
+        recipe="",
+        state=DocState.FAILED,
+        documents=0,
+    )

@@ -76,7 +76,7 @@ class Progress:
     """Where a run stands, for whoever watches it."""
 
     phase: str
-    """`listing`, `starting`, `indexing` or `deleting`."""
+    """`listing`, `starting`, `indexing` or `finishing`."""
     addresses: int = 0
     """Addresses to read in this run."""
     done: int = 0

@@ -69,7 +69,7 @@ class End:
     """Rows sent for it, each of which must come to its own end."""
     gone: tuple[str, ...] = ()
     """Ids of documents that the address held before and holds no more."""
-    kept: int = 0
+    before: int = 0
     """Documents that the address held before, those gone included."""
     state: DocState = DocState.INDEXED
     """Other than indexed if the address as a whole could not be read to its end."""

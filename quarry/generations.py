@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from quarry.errors import Conflict, FingerprintMismatch, UsageError
-from quarry.ports import Embedder, Registry
+from quarry.ports import Registry
 from quarry.records import EmbedderFingerprint, Generation
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, open_registry, open_stores
@@ -18,7 +18,17 @@ from quarry.text import ANALYZER_VERSION, CLEANER_VERSION
 SCHEMA_VERSION = 1
 """Raise it when rows of older generations can no longer be read."""
 
+CHUNKER_VERSION = "1"
+"""Raise it when `ingest.chunking` cuts or heads the same document otherwise."""
+
 ATTEMPTS = 3
+
+
+class Fingerprinted(Protocol):
+    """An embedder, or whoever knows its fingerprint without its weights."""
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint: ...
 
 
 def fingerprint_of(embedder: EmbedderFingerprint, settings: Settings) -> dict[str, Any]:
@@ -26,13 +36,14 @@ def fingerprint_of(embedder: EmbedderFingerprint, settings: Settings) -> dict[st
     return {
         "embedder": asdict(embedder),
         "chunking": settings.chunking.model_dump(mode="json"),
+        "chunker": CHUNKER_VERSION,
         "cleaner": CLEANER_VERSION,
         "analyzer": ANALYZER_VERSION,
         "schema": SCHEMA_VERSION,
     }
 
 
-def open_live(settings: Settings, embedder: Embedder | None) -> tuple[Generation, Stores]:
+def open_live(settings: Settings, embedder: Fingerprinted | None) -> tuple[Generation, Stores]:
     """The live generation and its stores; with an embedder, the first use creates `g1`.
 
     Commands that embed nothing pass None. Raises FingerprintMismatch if the generation was built

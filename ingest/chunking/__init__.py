@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.chunking.chunker import CHUNKER_VERSION, Chunker, ChunkJob
+from ingest.chunking.chunker import Chunker, ChunkJob
 from ingest.chunking.header import Head
 
-__all__ = ["CHUNKER_VERSION", "ChunkJob", "Chunker", "Head"]
+__all__ = ["ChunkJob", "Chunker", "Head"]

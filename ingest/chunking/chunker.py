@@ -1,4 +1,7 @@
-"""Chunks of parsed documents: structure first, then length, counted as the embedder counts."""
+"""Chunks of parsed documents: structure first, then length, counted as the embedder counts.
+
+Whoever changes how a document is cut raises `quarry.generations.CHUNKER_VERSION`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,6 @@ from quarry.ports import TokenCounter
 from quarry.records import Block, Chunk
 from quarry.settings import ChunkingSettings
 from quarry.text import embedded_text, identifiers
-
-CHUNKER_VERSION = "1"
-"""Part of a generation's fingerprint: raise it when the same document gives other chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
