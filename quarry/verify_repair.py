@@ -1,0 +1,130 @@
+"""Mends one document: sweeps garbage, corrects the catalog, marks what its source must give again.
+
+Garbage goes by the serial rule of the commit protocol (docs/architecture.md): only rows that no
+commit can make visible any more are deleted, and an attempt that might still commit is ended first
+by a commit that changes nothing but the serial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from quarry import ids, revisions
+from quarry.attempts import commit_row, delete_rows
+from quarry.records import DocState, Document, RowRef, SourceEntry
+from quarry.stores.factory import Stores
+from quarry.verify_report import Kind, Reread
+
+RELABELLED = "relabelled"
+"""The meta_hash of a document whose rows carry the catalog's labels again; no metadata has it, so
+the next ingest still compares."""
+LOST_ROWS = "The stores lost rows of it; it is read again."
+
+_SWEPT = frozenset({Kind.REPLACED_ROWS, Kind.ROWS_OF_DELETED, Kind.UNFINISHED_ROWS})
+_LOST = frozenset({Kind.MISSING_TEXT, Kind.MISSING_VECTORS})
+_PAGE = 1000
+
+
+class Facts(NamedTuple):
+    """A document and its rows in both stores."""
+
+    document: Document
+    text: tuple[RowRef, ...]
+    vectors: tuple[RowRef, ...]
+
+    @property
+    def rows(self) -> tuple[RowRef, ...]:
+        return self.text + self.vectors
+
+    @property
+    def row_ids(self) -> tuple[set[str], set[str]]:
+        return {row.row_id for row in self.text}, {row.row_id for row in self.vectors}
+
+    def where(self, belongs: Callable[[RowRef], bool]) -> Facts:
+        text = tuple(row for row in self.text if belongs(row))
+        return Facts(self.document, text, tuple(row for row in self.vectors if belongs(row)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    kinds: frozenset[Kind]
+    reread: Reread | None = None
+
+
+class Repairer:
+    """Raises Conflict if another writer changed the document since it was read."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._marked: set[Reread] = set()
+
+    def mend(self, facts: Facts, kinds: Collection[Kind]) -> Mended:
+        """What was wrong is named by `kinds`; gives which of them are right now."""
+        document = facts.document
+        mended = set(kinds) & _SWEPT
+        if Kind.ROWS_OF_NO_DOCUMENT in kinds:
+            self._bury(facts)
+            return Mended(frozenset({Kind.ROWS_OF_NO_DOCUMENT}))
+        if Kind.ROWS_AHEAD in kinds:
+            ahead = facts.where(lambda row: ids.token_serial(row.revision) > document.serial)
+            delete_rows(self._stores, {row.row_id for row in ahead.rows})
+            mended.add(Kind.ROWS_AHEAD)
+        if mended & _SWEPT:
+            document = revisions.settle(self._stores, document)
+        if _LOST & set(kinds) or (Kind.CHUNK_COUNT in kinds and not _counted(facts)):
+            return Mended(frozenset(mended), self._mark(document))
+        if Kind.CHUNK_COUNT in kinds:
+            commit_row(self._stores, document, replace(document, chunk_count=_counted(facts)))
+            mended.add(Kind.CHUNK_COUNT)
+        elif Kind.OLD_LABELS in kinds:
+            self._relabel(document)
+            mended.add(Kind.OLD_LABELS)
+        return Mended(frozenset(mended))
+
+    def _bury(self, facts: Facts) -> None:
+        """A tombstone first: an attempt at a new document may be about to commit these rows."""
+        tombstone = replace(facts.document, error="Rows of an unknown document were removed.")
+        commit_row(self._stores, None, tombstone)
+        delete_rows(self._stores, {row.row_id for row in facts.rows})
+
+    def _relabel(self, document: Document) -> None:
+        revisions.change_labels(self._stores, document, replace(document, meta_hash=RELABELLED))
+
+    def _mark(self, document: Document) -> Reread:
+        """Makes the next ingest read the address and write the document, whatever has not changed.
+
+        What is left of the document stays served until then.
+        """
+        if document.content_hash:
+            commit_row(self._stores, document, replace(document, content_hash=""))
+        address = Reread(source=document.source, address=document.address)
+        if address not in self._marked:
+            self._marked.add(address)
+            self._stores.catalog.put_entry(
+                SourceEntry(
+                    source=document.source,
+                    address=document.address,
+                    tag="",
+                    recipe="",
+                    state=DocState.FAILED,
+                    documents=self._documents_at(address),
+                    reason=LOST_ROWS,
+                )
+            )
+        return address
+
+    def _documents_at(self, address: Reread) -> int:
+        count, after = 0, ""
+        while page := self._stores.catalog.scan(
+            source=address.source, address=address.address, after=after, limit=_PAGE
+        ):
+            count += sum(row.state is not DocState.DELETED for row in page)
+            after = page[-1].doc_id
+        return count
+
+
+def _counted(facts: Facts) -> int:
+    served = facts.where(lambda row: row.revision == facts.document.revision)
+    return len(served.row_ids[0])

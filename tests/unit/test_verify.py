@@ -1,0 +1,498 @@
+"""Verify names every way in which catalog and stores can differ, and mends what can be mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from quarry import revisions
+from quarry.access.compile import labels_of
+from quarry.errors import Conflict
+from quarry.ids import digest, new_token, row_id
+from quarry.records import Chunk, DocState, Document, SourceEntry, TextRow, VectorRow
+from quarry.stores.factory import Stores
+from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
+from quarry.stores.sqlite import open_database
+from quarry.stores.sqlite_catalog import SqliteCatalog
+from quarry.stores.sqlite_text import SqliteTextStore
+from quarry.verify import PAGE_DOCUMENTS, PAGE_ROWS, verify
+from quarry.verify_report import Kind, Progress, Reread, VerifyReport
+from tests.contract.rows import DIMENSION, at, document, vector
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    made = memory() if request.param == "memory" else sqlite(tmp_path)
+    yield made
+    made.close()
+
+
+def memory() -> Stores:
+    made = Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore(), clock=lambda: at(5))
+    made.ensure(DIMENSION)
+    return made
+
+
+def sqlite(folder: Path) -> Stores:
+    database = open_database(folder)
+    made = Stores(
+        SqliteCatalog(database, "g1", retention=timedelta(0)),
+        SqliteTextStore(database, "g1"),
+        MemoryVectorStore(),
+        clock=lambda: at(5),
+    )
+    made.ensure(DIMENSION)
+    return made
+
+
+def chunks(doc: str, texts: list[str]) -> list[Chunk]:
+    return [
+        Chunk(
+            row_id="",
+            chunk_id=digest(doc, text),
+            doc_id=doc,
+            revision="",
+            ordinal=number,
+            text=text,
+            header="",
+            text_hash=digest(text),
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+def ingest(stores: Stores, doc: str, texts: list[str], **fields: object) -> Document:
+    made = chunks(doc, texts)
+    base = stores.catalog.get([doc]).get(doc)
+    wanted = document(doc, **{"revision": "", "serial": 0, "chunk_count": 0, **fields})
+    outcome = revisions.commit_revision(
+        stores,
+        base=base,
+        document=wanted,
+        chunks=made,
+        vectors={chunk.text_hash: vector(1.0) for chunk in made},
+    )
+    assert outcome.document is not None
+    stores.catalog.put_entry(
+        SourceEntry(
+            source=wanted.source,
+            address=wanted.address,
+            tag="t",
+            recipe="r0",
+            state=DocState.INDEXED,
+            documents=1,
+        )
+    )
+    return outcome.document
+
+
+def plant(
+    stores: Stores, row: Document, token: str, *, where: str = "both", count: int = 1
+) -> None:
+    """Rows of that token that nobody committed."""
+    for chunk in chunks(row.doc_id, [f"planted {number}" for number in range(count)]):
+        stamped = replace(chunk, row_id=row_id(chunk.chunk_id, token), revision=token)
+        if where in ("both", "text"):
+            stores.text.upsert([TextRow(chunk=stamped, labels=labels_of(row))])
+        if where in ("both", "vectors"):
+            stores.vectors.upsert(
+                [
+                    VectorRow(
+                        row_id=stamped.row_id,
+                        chunk_id=stamped.chunk_id,
+                        doc_id=row.doc_id,
+                        revision=token,
+                        labels=labels_of(row),
+                        vector=vector(1.0),
+                    )
+                ]
+            )
+
+
+def served(stores: Stores, doc: str) -> list[str]:
+    row = stores.catalog.get([doc])[doc]
+    held = stores.text.chunks(doc, row.revision, range(row.chunk_count))
+    return [chunk.text for chunk in held]
+
+
+def rows_of(stores: Stores, doc: str) -> set[str]:
+    refs = [*stores.text.row_refs([doc]), *stores.vectors.row_refs([doc])]
+    return {ref.revision for ref in refs}
+
+
+def kinds(report: VerifyReport) -> dict[str, int]:
+    return dict(report.found)
+
+
+def test_what_the_protocol_leaves_is_clean(stores: Stores) -> None:
+    ingest(stores, "a", ["one", "two"])
+    ingest(stores, "a", ["one", "three"])
+    gone = ingest(stores, "b", ["x"])
+    revisions.delete(stores, gone)
+    revisions.record_failure(stores, None, document("c", state=DocState.CORRUPT, revision=""))
+    report = verify(stores, repair=False)
+    assert report.clean and not report.differences and not report.reread
+    assert (report.documents, report.text_rows, report.vector_rows) == (3, 2, 2)
+
+
+def test_an_empty_index_is_clean(stores: Stores) -> None:
+    assert verify(stores, repair=True).clean
+
+
+@pytest.mark.parametrize("where", ["both", "text", "vectors"])
+def test_rows_of_a_replaced_revision_are_swept(stores: Stores, where: str) -> None:
+    ingest(stores, "a", ["one"])
+    row = ingest(stores, "a", ["two"])
+    plant(stores, row, new_token(0), where=where)
+    assert kinds(verify(stores, repair=False)) == {Kind.REPLACED_ROWS: 1}
+    report = verify(stores, repair=True)
+    assert report.clean and report.repaired == {Kind.REPLACED_ROWS: 1}
+    assert stores.catalog.get(["a"])["a"] == row, "nothing was committed to sweep what is dead"
+    assert_mended(stores, {"a": ["two"]})
+
+
+def test_rows_of_a_deleted_document_are_swept(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one"])
+    tombstone = revisions.delete(stores, row).document
+    assert tombstone is not None
+    plant(stores, tombstone, row.revision)
+    assert kinds(verify(stores, repair=False)) == {Kind.ROWS_OF_DELETED: 1}
+    assert verify(stores, repair=True).clean
+    assert rows_of(stores, "a") == set()
+    assert stores.catalog.get(["a"])["a"].state is DocState.DELETED
+
+
+def test_a_crashed_attempt_is_ended_by_a_commit_and_then_swept(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one"])
+    plant(stores, row, new_token(row.serial), where="text")
+    assert kinds(verify(stores, repair=False)) == {Kind.UNFINISHED_ROWS: 1}
+    assert verify(stores, repair=True).clean
+    now = stores.catalog.get(["a"])["a"]
+    assert now.serial == row.serial + 1 and now.revision == row.revision
+    with pytest.raises(Conflict):  # the attempt comes back to life and loses
+        stores.catalog.commit(replace(row, revision=new_token(row.serial)))
+    assert_mended(stores, {"a": ["one"]})
+
+
+def test_rows_from_after_the_catalog_are_removed(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one"])
+    plant(stores, row, new_token(row.serial + 7))
+    assert kinds(verify(stores, repair=False)) == {Kind.ROWS_AHEAD: 1}
+    assert verify(stores, repair=True).clean
+    assert_mended(stores, {"a": ["one"]})
+
+
+@pytest.mark.parametrize("where", ["both", "text", "vectors"])
+@pytest.mark.parametrize("serial", [0, 3])
+def test_rows_of_no_document_go_under_a_tombstone(stores: Stores, where: str, serial: int) -> None:
+    plant(stores, document("ghost"), new_token(serial), where=where, count=3)
+    report = verify(stores, repair=False)
+    assert kinds(report) == {Kind.ROWS_OF_NO_DOCUMENT: 1}
+    (found,) = report.differences
+    counts = (3 * (where != "vectors"), 3 * (where != "text"))
+    assert (found.doc_id, found.uri) == ("ghost", "")
+    assert (found.text_rows, found.vector_rows) == counts
+    assert verify(stores, repair=True).clean
+    assert rows_of(stores, "ghost") == set()
+    with pytest.raises(Conflict):
+        stores.catalog.commit(document("ghost", serial=0))
+    assert_mended(stores, {})
+    ingest(stores, "ghost", ["now it is here"])
+    assert_mended(stores, {"ghost": ["now it is here"]})
+
+
+@pytest.mark.parametrize(
+    ("lost", "found"),
+    [
+        ("text", {Kind.MISSING_TEXT: 1}),
+        ("vectors", {Kind.MISSING_VECTORS: 1}),
+        ("both", {Kind.MISSING_TEXT: 1, Kind.MISSING_VECTORS: 1}),
+    ],
+)
+def test_lost_rows_are_marked_to_be_read_again(
+    stores: Stores, lost: str, found: dict[str, int]
+) -> None:
+    row = ingest(stores, "a", ["one", "two"])
+    ingest(stores, "b", ["whole"])
+    target = row_id(digest("a", "two"), row.revision)
+    if lost in ("text", "both"):
+        stores.text.delete([target])
+    if lost in ("vectors", "both"):
+        stores.vectors.delete([target])
+    assert kinds(verify(stores, repair=False)) == found
+    report = verify(stores, repair=True)
+    assert not report.clean and report.repaired == {}
+    assert report.reread == (Reread(source="handbook", address="a.md"),)
+    entries = {entry.address: entry for entry in stores.catalog.entries("handbook")}
+    assert (entries["a.md"].tag, entries["a.md"].state) == ("", DocState.FAILED)
+    assert entries["b.md"].tag == "t"
+    now = stores.catalog.get(["a"])["a"]
+    assert now.content_hash == "" and now.revision == row.revision, "what is left stays served"
+    serial = now.serial
+    verify(stores, repair=True)
+    assert stores.catalog.get(["a"])["a"].serial == serial, "a mark is made once"
+    ingest(stores, "a", ["one", "two"])
+    assert_mended(stores, {"a": ["one", "two"], "b": ["whole"]})
+
+
+def test_an_address_of_many_documents_is_marked_with_their_number(stores: Stores) -> None:
+    for name in "abc":
+        row = ingest(stores, name, [name], address="faq.jsonl")
+    revisions.delete(stores, ingest(stores, "d", ["d"], address="faq.jsonl"))
+    stores.vectors.delete([ref.row_id for ref in stores.vectors.row_refs(["a", "b"])])
+    report = verify(stores, repair=True)
+    assert report.reread == (Reread(source=row.source, address="faq.jsonl"),)
+    (entry,) = stores.catalog.entries("handbook")
+    assert (entry.documents, entry.state) == (3, DocState.FAILED)
+
+
+def test_a_wrong_chunk_count_is_corrected_from_the_rows(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one", "two", "three"])
+    stores.catalog.commit(replace(row, chunk_count=2))
+    assert kinds(verify(stores, repair=False)) == {Kind.CHUNK_COUNT: 1}
+    assert verify(stores, repair=True).clean
+    assert_mended(stores, {"a": ["one", "two", "three"]})
+
+
+def test_a_served_document_without_chunks_is_read_again(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one"])
+    stores.catalog.commit(replace(row, chunk_count=0))
+    for store in (stores.text, stores.vectors):
+        store.delete([ref.row_id for ref in store.row_refs(["a"])])
+    report = verify(stores, repair=True)
+    assert kinds(report) == {Kind.CHUNK_COUNT: 1}
+    assert report.reread == (Reread(source="handbook", address="a.md"),)
+
+
+def test_rows_that_carry_wider_labels_get_those_of_the_catalog(stores: Stores) -> None:
+    row = ingest(stores, "a", ["one"], acl=("hr", "public"))
+    revisions.narrow(stores, row, replace(row, acl=("hr",)))
+    assert kinds(verify(stores, repair=False)) == {Kind.OLD_LABELS: 1}
+    assert verify(stores, repair=True).clean
+    now = stores.catalog.get(["a"])["a"]
+    assert now.acl == ("hr",) and now.revision != row.revision
+    assert now.meta_hash not in ("", row.meta_hash), "the next ingest still compares the labels"
+    assert_mended(stores, {"a": ["one"]})
+
+
+def test_a_document_without_a_mark_of_its_metadata_is_no_difference(stores: Stores) -> None:
+    ingest(stores, "a", ["one"], meta_hash="")
+    assert verify(stores, repair=False).clean
+
+
+def test_revisions_within_the_retention_are_kept() -> None:
+    stores = replace(memory(), retention=timedelta(hours=1))
+    old = ingest(stores, "a", ["one"])
+    new = ingest(stores, "a", ["two"])
+    assert rows_of(stores, "a") == {old.revision, new.revision}
+    assert verify(stores, repair=True).clean
+    assert rows_of(stores, "a") == {old.revision, new.revision}
+    later = replace(stores, clock=lambda: at(8))
+    assert kinds(verify(later, repair=True)) == {Kind.REPLACED_ROWS: 1}
+    assert rows_of(stores, "a") == {new.revision}
+
+
+def test_several_differences_of_one_document_are_all_named_and_mended(stores: Stores) -> None:
+    ingest(stores, "a", ["zero"])
+    row = ingest(stores, "a", ["one"], acl=("public", "hr"))
+    row = revisions.narrow(stores, row, replace(row, acl=("hr",)))
+    for serial in (0, row.serial, row.serial + 1):
+        plant(stores, row, new_token(serial))
+    found = kinds(verify(stores, repair=False))
+    assert found == dict.fromkeys(
+        [Kind.REPLACED_ROWS, Kind.UNFINISHED_ROWS, Kind.ROWS_AHEAD, Kind.OLD_LABELS], 1
+    )
+    report = verify(stores, repair=True)
+    assert report.clean and report.repaired == found
+    assert_mended(stores, {"a": ["one"]})
+
+
+def assert_mended(stores: Stores, content: dict[str, list[str]]) -> None:
+    assert verify(stores, repair=False).clean
+    for doc, texts in content.items():
+        assert served(stores, doc) == texts
+        assert rows_of(stores, doc) == {stores.catalog.get([doc])[doc].revision}
+
+
+# ------------------------------------------------------------------------------------- report
+
+
+def test_the_report_is_json() -> None:
+    stores = memory()
+    row = ingest(stores, "a", ["one"])
+    plant(stores, row, new_token(row.serial))
+    told = json.loads(json.dumps(asdict(verify(stores, repair=True))))
+    assert told["found"] == told["repaired"] == {"unfinished_rows": 1}
+    assert told["differences"] == [
+        {
+            "kind": "unfinished_rows",
+            "doc_id": "a",
+            "uri": "file:///handbook/a.md",
+            "text_rows": 1,
+            "vector_rows": 1,
+            "repaired": True,
+        }
+    ]
+
+
+def test_progress_is_told_for_each_stage_to_its_end() -> None:
+    stores = memory()
+    for number in range(PAGE_DOCUMENTS + 1):
+        ingest(stores, f"d{number:04d}", ["text"])
+    told: list[Progress] = []
+    verify(stores, repair=False, progress=told.append)
+    last = {each.stage: (each.done, each.total) for each in told}
+    total = PAGE_DOCUMENTS + 1
+    assert last == dict.fromkeys(["documents", "text", "vectors"], (total, total))
+
+
+# ------------------------------------------------------------------------- bounds, other writers
+
+
+class Watched:
+    """Passes calls through and notes how much each one asked for and got."""
+
+    def __init__(self, inner: object) -> None:
+        self._inner = inner
+        self.most: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> object:
+        call = getattr(self._inner, name)
+
+        def watched(*args: object, **named: object) -> object:
+            answer = call(*args, **named)
+            if isinstance(answer, list | dict):
+                self.most[name] = max(self.most.get(name, 0), len(answer))
+            return answer
+
+        return watched if callable(call) else call
+
+
+def test_no_more_than_a_page_is_held_at_a_time() -> None:
+    stores = memory()
+    for number in range(40):
+        ingest(stores, f"d{number:04d}", [f"text {n}" for n in range(60)])
+    for number in range(40):
+        plant(stores, document(f"ghost{number}"), new_token(0), count=50)
+    catalog, text, vectors = map(Watched, (stores.catalog, stores.text, stores.vectors))
+    report = verify(Stores(catalog, text, vectors), repair=False)  # type: ignore[arg-type]
+    assert report.text_rows == 40 * 110 and report.found == {Kind.ROWS_OF_NO_DOCUMENT: 40}
+    assert catalog.most["scan"] <= PAGE_DOCUMENTS
+    for store in (text, vectors):
+        assert store.most["scan"] <= PAGE_ROWS
+        assert store.most["row_refs"] <= max(PAGE_ROWS, PAGE_DOCUMENTS * 50)
+
+
+class Interrupted(MemoryTextStore):
+    """Runs `between` when rows are read, as another writer would come between two reads."""
+
+    between: Callable[[], object] = staticmethod(lambda: None)
+
+    def row_refs(self, doc_ids):  # type: ignore[no-untyped-def]
+        found = super().row_refs(doc_ids)
+        run, self.between = self.between, staticmethod(lambda: None)
+        run()
+        return found
+
+
+def interrupted() -> tuple[Stores, Interrupted]:
+    text = Interrupted()
+    stores = Stores(MemoryCatalog(), text, MemoryVectorStore(), clock=lambda: at(5))
+    stores.ensure(DIMENSION)
+    return stores, text
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_commit_between_two_reads_is_no_difference(repair: bool) -> None:
+    stores, text = interrupted()
+    ingest(stores, "a", ["one", "two"])
+    text.between = partial(ingest, stores, "a", ["three"])
+    assert verify(stores, repair=repair).clean
+    assert_mended(stores, {"a": ["three"]})
+
+
+def test_a_document_that_is_born_meanwhile_is_no_stray() -> None:
+    stores, text = interrupted()
+    plant(stores, document("a"), new_token(0))
+    text.between = partial(ingest, stores, "a", ["one"])
+    report = verify(stores, repair=True)
+    assert report.clean and report.reread == ()
+    assert served(stores, "a") == ["one"]
+
+
+def test_a_document_that_never_stands_still_is_counted_as_busy() -> None:
+    stores, text = interrupted()
+    ingest(stores, "a", ["one"])
+    number = iter(range(1000))
+
+    def again() -> None:
+        text.between = staticmethod(lambda: None)
+        ingest(stores, "a", [f"text {next(number)}"])
+        text.between = again
+
+    text.between = again
+    report = verify(stores, repair=False)
+    text.between = staticmethod(lambda: None)
+    assert report.busy == 1 and not report.clean and not report.found
+
+
+# ------------------------------------------------------------------------------------ at random
+
+_damage = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(
+            ["old", "current", "ahead", "text", "vectors", "count", "narrow", "delete"]
+        ),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(_damage)
+def test_any_damage_is_mended_or_named_and_one_reading_later_all_is_clean(
+    damage: list[tuple[str, str]],
+) -> None:
+    for name in "abc":  # if all three agree on a wrong count, nobody can tell
+        assume(len({(name, what) for what in ("text", "vectors", "count")} & set(damage)) < 3)
+    stores = memory()
+    for name in "abc":
+        ingest(stores, name, ["zero"])
+        ingest(stores, name, [f"{name} one", "two"], acl=("public", "hr"))
+    for name, what in damage:
+        _break(stores, stores.catalog.get([name])[name], what)
+    before = verify(stores, repair=False)
+    report = verify(stores, repair=True)
+    assert report.found == before.found
+    wanted = {each.address.removesuffix(".md") for each in report.reread}
+    for name in wanted:
+        ingest(stores, name, [f"{name} one", "two"])
+    assert verify(stores, repair=True).clean
+    assert verify(stores, repair=False).clean
+    for name in "abc":
+        if stores.catalog.get([name])[name].revision:
+            assert served(stores, name) == [f"{name} one", "two"]
+
+
+def _break(stores: Stores, row: Document, what: str) -> None:
+    if what in ("old", "current", "ahead"):
+        plant(stores, row, new_token({"old": 0, "current": row.serial, "ahead": 99}[what]))
+    elif what in ("text", "vectors"):
+        store = stores.text if what == "text" else stores.vectors
+        store.delete([ref.row_id for ref in store.row_refs([row.doc_id])][:1])
+    elif what == "delete":
+        tombstone = replace(row, revision="", state=DocState.DELETED, chunk_count=0)
+        stores.catalog.commit(tombstone)
+    elif row.revision and what == "count":
+        stores.catalog.commit(replace(row, chunk_count=1))
+    elif row.revision:
+        revisions.narrow(stores, row, replace(row, acl=("hr",)))
