@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    && echo "$$name" && break; done) \
 	  || { echo "Python 3.11 or newer is needed; install it and run make again." >&2; exit 1; }; \
 	test -x $(BIN)/python || "$$python" -m venv $(VENV)
-	$(PIP) install -q --progress-bar off -c constraints.txt -e '.[dev]'
+	$(PIP) install -qq --progress-bar off -c constraints.txt -e '.[dev]'
 	@touch $@
 
 constraints: $(STAMP) ## writes constraints.txt from what is installed now

@@ -11,6 +11,7 @@ from quarry.ports import Catalog
 from quarry.records import DocState, Document, Generation
 from quarry.settings import Settings
 
+NOTHING_YET = "Nothing has been ingested yet; run: quarry ingest FOLDER"
 _PAGE = 1000
 
 

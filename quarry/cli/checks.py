@@ -236,7 +236,7 @@ def _users(path: Path | None) -> Check:
             detail="no users file: everybody sees public documents only",
             fix="set access.users_file",
         )
-    from quarry.access.users import load_users
+    from quarry.access.principals import load_users
 
     try:
         count = len(load_users(path))

@@ -1,4 +1,4 @@
-"""What every command shares: where its settings come from."""
+"""What every command shares: its settings, and where its log lines go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from quarry.settings import Settings, find_config, load_settings
+from quarry.settings import CONFIG_NAME, Settings, find_config, load_settings
 
 ConfigOption = Annotated[
     Path | None,
@@ -33,11 +33,37 @@ class Shared:
 
 def config_path(context: typer.Context, config: Path | None) -> Path | None:
     """`--config` after the command's name, else the one before it."""
-    shared = context.find_object(Shared) or Shared()
-    return config or shared.config
+    return config or _shared(context).config
 
 
-def settings_of(context: typer.Context, config: Path | None) -> Settings:
-    """The settings of this call. Raises ConfigError."""
-    path = find_config(config_path(context, config), os.environ, Path.cwd())
-    return load_settings(path)
+def settings_of(
+    context: typer.Context,
+    config: Path | None,
+    *,
+    stays: bool = False,
+    or_defaults: bool = False,
+) -> Settings:
+    """The settings of this call, with logging set up as they say.
+
+    A command that `stays` logs what it does; the others log only what is wrong, because what they
+    print is the result. `or_defaults`: without a file, the defaults hold. Raises ConfigError.
+    """
+    named = config_path(context, config)
+    if or_defaults and not (named or os.environ.get("QUARRY_CONFIG") or Path(CONFIG_NAME).exists()):
+        defaults = Settings()
+        settings = defaults.model_copy(update={"data_dir": Path.cwd() / defaults.data_dir})
+    else:
+        settings = load_settings(find_config(named, os.environ, Path.cwd()))
+    from quarry.telemetry.logs import configure_logging
+
+    telemetry = settings.telemetry
+    if _shared(context).debug:
+        telemetry = telemetry.model_copy(update={"log_level": "debug"})
+    elif not stays and telemetry.log_level == "info":
+        telemetry = telemetry.model_copy(update={"log_level": "warning"})
+    configure_logging(telemetry)
+    return settings
+
+
+def _shared(context: typer.Context) -> Shared:
+    return context.find_object(Shared) or Shared()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from quarry.cli.commands import doctor, documents, ingest, init
+from quarry.cli.commands import ask, doctor, documents, evaluate, ingest, init, verify
 
 
 def register(app: typer.Typer) -> None:
     app.command("init")(init.init)
     app.command("ingest")(ingest.ingest)
+    app.command("search")(ask.search)
+    app.command("ask")(ask.ask)
     app.command("status")(documents.status)
     app.command("documents")(documents.documents)
     app.command("history")(documents.history)
+    app.command("delete")(ingest.delete)
+    app.command("verify")(verify.verify)
     app.command("doctor")(doctor.doctor)
+    app.add_typer(evaluate.app, name="eval")

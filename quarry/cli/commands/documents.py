@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from quarry.cli.catalog import find, live_catalog, rows
+from quarry.cli.catalog import NOTHING_YET, find, live_catalog, rows
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line, print_note, print_table
 from quarry.cli.server import RunningServer
 from quarry.errors import UsageError
 from quarry.records import DocState, Document
 from quarry.settings import Settings
-
-NOTHING_YET = "Nothing has been ingested yet; run: quarry ingest FOLDER"
 
 
 def documents(

@@ -82,3 +82,29 @@ def summary_lines(summary: RunSummary) -> Iterator[str]:
     more = len(summary.failures) - _SHOWN_FAILURES
     if more > 0:
         yield f"  and {more} more; quarry documents lists all."
+
+
+def delete(
+    context: typer.Context,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="DOC_OR_URI...", help="A doc_id, a uri, or a listed address."),
+    ],
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Delete documents from the index.
+
+    They are gone for readers at once. Their files stay, and come back into the index when they
+    change and are ingested again.
+    """
+    settings = settings_of(context, config)
+    from ingest.sync import delete_documents
+
+    summary = delete_documents(settings, doc_ids_or_uris=names)
+    if as_json:
+        print_json(summary.to_json())
+    else:
+        documents = "1 document" if summary.deleted == 1 else f"{summary.deleted} documents"
+        print_line(f"Deleted {documents} with {summary.deleted_chunks} chunks.")
+    raise typer.Exit(summary.exit_code)

@@ -1,0 +1,204 @@
+"""`quarry search` and `quarry ask`: through a running server if there is one, else in process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import typer
+
+from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.output import print_json, print_line
+from quarry.cli.render import answer_lines, search_lines
+from quarry.cli.server import RunningServer
+from quarry.errors import UsageError
+from quarry.records import Mode, Principal, SearchRequest
+from quarry.settings import Settings
+
+Kind = Literal["search", "answer"]
+
+QuestionArgument = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="In plain words; quote it for the shell.")
+]
+AsOption = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="USER",
+        help="Ask as this person, with the groups of access.users_file; else as nobody, who "
+        "sees public documents only.",
+    ),
+]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option("--groups", metavar="A,B", help="With these groups in place of the person's."),
+]
+ModeOption = Annotated[
+    Mode, typer.Option("--mode", help="Search by vectors, by words, or by both.")
+]
+TopOption = Annotated[
+    int | None,
+    typer.Option(
+        "--top-k",
+        min=1,
+        max=100,
+        metavar="N",
+        help="Results, or sources of an answer, at most; else retrieval.top_k.",
+    ),
+]
+FilterOption = Annotated[
+    str,
+    typer.Option(
+        "--filter",
+        metavar="EXPR",
+        help="Only documents that match, such as: region = canada and version >= 2.",
+    ),
+]
+VersionsOption = Annotated[
+    bool, typer.Option("--all-versions", help="Superseded versions of a series as well.")
+]
+
+
+def search(
+    context: typer.Context,
+    *,
+    question: QuestionArgument,
+    user: AsOption = "",
+    groups: GroupsOption = None,
+    mode: ModeOption = Mode.HYBRID,
+    top_k: TopOption = None,
+    filter: FilterOption = "",
+    all_versions: VersionsOption = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Find the passages that fit a question.
+
+    A server of the same data folder answers if one runs; otherwise this process does.
+    """
+    settings = settings_of(context, config)
+    query = _query(
+        question=question,
+        user=user,
+        groups=groups,
+        mode=mode,
+        top_k=top_k,
+        filter=filter,
+        all_versions=all_versions,
+    )
+    began = time.monotonic()
+    found = respond(settings, "search", query)
+    if as_json:
+        print_json(found)
+        return
+    for line in search_lines(found, time.monotonic() - began):
+        print_line(line)
+
+
+def ask(
+    context: typer.Context,
+    *,
+    question: QuestionArgument,
+    user: AsOption = "",
+    groups: GroupsOption = None,
+    mode: ModeOption = Mode.HYBRID,
+    top_k: TopOption = None,
+    filter: FilterOption = "",
+    all_versions: VersionsOption = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Answer a question with cited sources, or refuse.
+
+    A refusal means that nothing this person may read supports an answer. It is no error: the exit
+    code is 0, and the status in the JSON is `refused`.
+    """
+    settings = settings_of(context, config)
+    query = _query(
+        question=question,
+        user=user,
+        groups=groups,
+        mode=mode,
+        top_k=top_k,
+        filter=filter,
+        all_versions=all_versions,
+    )
+    began = time.monotonic()
+    answer = respond(settings, "answer", query)
+    if as_json:
+        print_json(answer)
+        return
+    for line in answer_lines(answer, time.monotonic() - began):
+        print_line(line)
+
+
+def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> dict[str, Any]:
+    """The stable JSON of a search or an answer, from wherever it comes faster."""
+    request = request_of(settings, query)
+    from serve.question import ask as check
+
+    check(request, settings.retrieval)  # before a model is loaded or a server is asked
+    server = RunningServer.find(settings.data_dir)
+    if server is not None:
+        return server.post(f"/v1/{kind}", query, deadline_s=settings.serve.deadline_s)
+    if is_embedded_and_new(settings):
+        raise UsageError(NOTHING_YET)
+    from serve.engine import open_engine
+    from serve.http.schemas import answer_json, search_json
+
+    with open_engine(settings) as engine:
+        if kind == "search":
+            return search_json(asyncio.run(engine.search(request)))
+        return answer_json(asyncio.run(engine.answer_whole(request)))
+
+
+def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
+    """What a server makes of the same body."""
+    return SearchRequest(
+        question=query["question"],
+        principal=principal_of(settings, query.get("as", ""), query.get("groups")),
+        mode=Mode(query["mode"]),
+        top_k=query.get("top_k") or settings.retrieval.top_k,
+        filter=query["filter"],
+        all_versions=query["all_versions"],
+        deadline_s=settings.serve.deadline_s,
+    )
+
+
+def principal_of(settings: Settings, user: str, groups: list[str] | None) -> Principal:
+    """Who asks. Raises ConfigError for a users file that cannot be read."""
+    from quarry.access.principals import NOBODY_KNOWN, load_users
+
+    path = settings.access.users_file
+    users = load_users(path) if path and user else NOBODY_KNOWN
+    principal = users.named(user) if user else Principal()
+    return principal if groups is None else replace(principal, groups=tuple(groups))
+
+
+def _query(
+    *,
+    question: str,
+    user: str,
+    groups: str | None,
+    mode: Mode,
+    top_k: int | None,
+    filter: str,
+    all_versions: bool,
+) -> dict[str, Any]:
+    """The body of the HTTP API; what is not given is left to the server's settings."""
+    query: dict[str, Any] = {
+        "question": question,
+        "mode": mode.value,
+        "filter": filter,
+        "all_versions": all_versions,
+    }
+    if user:
+        query["as"] = user
+    if groups is not None:
+        query["groups"] = [group.strip() for group in groups.split(",") if group.strip()]
+    if top_k is not None:
+        query["top_k"] = top_k
+    return query

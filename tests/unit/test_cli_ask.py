@@ -1,0 +1,92 @@
+"""Who asks and what is asked, before anything is searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarry.cli.commands.ask import principal_of, request_of
+from quarry.cli.main import run
+from quarry.errors import ConfigError
+from quarry.records import Principal
+from quarry.settings import AccessSettings, Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    users = tmp_path / "users.yaml"
+    users.write_text("users: {mei: {groups: [staff, canada], tenant: acme}}\n")
+    return Settings(access=AccessSettings(users_file=users))
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "expected"),
+    [
+        ("", None, Principal()),
+        ("mei", None, Principal(user="mei", groups=("staff", "canada"), tenant="acme")),
+        ("mei", ["hr"], Principal(user="mei", groups=("hr",), tenant="acme")),
+        ("mei", [], Principal(user="mei", groups=(), tenant="acme")),
+        ("zoe", None, Principal(user="zoe")),
+        ("", ["hr"], Principal(groups=("hr",))),
+    ],
+)
+def test_a_person_has_the_groups_of_the_file_unless_others_are_given(
+    settings: Settings, user: str, groups: list[str] | None, expected: Principal
+) -> None:
+    assert principal_of(settings, user, groups) == expected
+
+
+def test_without_a_users_file_a_person_has_a_name_and_no_groups() -> None:
+    assert principal_of(Settings(), "mei", None) == Principal(user="mei")
+
+
+def test_a_users_file_that_cannot_be_read_stops_the_question(tmp_path: Path) -> None:
+    broken = Settings(access=AccessSettings(users_file=tmp_path / "none.yaml"))
+    with pytest.raises(ConfigError):
+        principal_of(broken, "mei", None)
+
+
+def test_what_is_not_given_is_as_the_settings_say() -> None:
+    body: dict[str, Any] = {"question": "q", "mode": "dense", "filter": "", "all_versions": True}
+    settings = Settings()
+    request = request_of(settings, body)
+    assert request.top_k == settings.retrieval.top_k
+    assert request.deadline_s == settings.serve.deadline_s
+    assert request.mode == "dense"
+    assert request.all_versions
+    assert request_of(settings, {**body, "top_k": 3}).top_k == 3
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([""], "empty"),
+        ([" \n\t "], "empty"),
+        (["x" * 3000], "2000 characters"),
+        (["why?", "--filter", "region ="], "filter"),
+        (["why?", "--groups", "public"], "group"),
+        (["why?", "--top-k", "0"], "top-k"),
+        (["why?", "--mode", "psychic"], "psychic"),
+        (["why?"], "Nothing has been ingested yet"),
+    ],
+)
+def test_what_cannot_be_asked_ends_in_one_sentence_before_a_model_is_loaded(
+    command: str,
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
+    (tmp_path / "quarry.yaml").touch()
+    assert run([command, *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert said in printed.err
+    assert not (tmp_path / ".quarry").exists()
