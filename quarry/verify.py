@@ -21,7 +21,7 @@ from quarry.errors import Conflict
 from quarry.ports import TextStore, VectorStore
 from quarry.records import DocState, Document, RowRef
 from quarry.stores.factory import Stores
-from quarry.verify_repair import Facts, Repairer
+from quarry.verify_repair import Facts, Repairer, address_of, needs_reading
 from quarry.verify_report import Book, Difference, Kind, Progress, VerifyReport
 
 PAGE_DOCUMENTS = 100
@@ -88,11 +88,13 @@ class _Check:
 
     def _note(self, facts: Facts, found: list[Difference]) -> bool:
         """Mends and notes differences; False if another writer came first."""
+        kinds = {each.kind for each in found}
         if self._repairer is None:
-            self._book.note(found)
+            lost = needs_reading(facts, kinds)
+            self._book.note(found, reread=address_of(facts.document) if lost else None)
             return True
         try:
-            mended = self._repairer.mend(facts, {each.kind for each in found})
+            mended = self._repairer.mend(facts, kinds)
         except Conflict:
             return False
         self._book.note(found, mended.kinds, mended.reread)

@@ -73,7 +73,7 @@ class Repairer:
             mended.add(Kind.ROWS_AHEAD)
         if mended & _SWEPT:
             document = revisions.settle(self._stores, document)
-        if _LOST & set(kinds) or (Kind.CHUNK_COUNT in kinds and not _counted(facts)):
+        if needs_reading(facts, kinds):
             return Mended(frozenset(mended), self._mark(document))
         if Kind.CHUNK_COUNT in kinds:
             commit_row(self._stores, document, replace(document, chunk_count=_counted(facts)))
@@ -99,7 +99,7 @@ class Repairer:
         """
         if document.content_hash:
             commit_row(self._stores, document, replace(document, content_hash=""))
-        address = Reread(source=document.source, address=document.address)
+        address = address_of(document)
         if address not in self._marked:
             self._marked.add(address)
             self._stores.catalog.put_entry(
@@ -123,6 +123,15 @@ class Repairer:
             count += sum(row.state is not DocState.DELETED for row in page)
             after = page[-1].doc_id
         return count
+
+
+def needs_reading(facts: Facts, kinds: Collection[Kind]) -> bool:
+    """Whether only the document's source can give what is missing."""
+    return bool(_LOST & set(kinds)) or (Kind.CHUNK_COUNT in kinds and not _counted(facts))
+
+
+def address_of(document: Document) -> Reread:
+    return Reread(source=document.source, address=document.address)
 
 
 def _counted(facts: Facts) -> int:
