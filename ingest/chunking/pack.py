@@ -10,10 +10,10 @@ from ingest.chunking.meter import TokenMeter, cut
 
 
 def pack(atoms: Sequence[Atom], *, budget: int, meter: TokenMeter) -> list[list[Atom]]:
-    """Runs of pieces of at most `budget` tokens, about equally long, broken between blocks where
-    that costs little.
+    """Runs of pieces of at most `budget` tokens, broken between blocks where that costs little.
 
-    Equal lengths leave no scrap at the end of a section, which would say little and match much.
+    All are filled but the last two, which are about equally long: a scrap at the end of a section
+    would say little and match much. An edit therefore leaves the chunks before it as they are.
     """
     pieces = [part for atom in atoms for part in divided(atom, budget=budget, meter=meter)]
     costs = [meter.cost(piece.text) for piece in pieces]
@@ -24,7 +24,7 @@ def pack(atoms: Sequence[Atom], *, budget: int, meter: TokenMeter) -> list[list[
         if not chunks or cost > room or _is_full(size, cost, target, piece):
             chunks.append([])
             room, size = budget, 0
-            target = left / -(-left // budget) if left else 0.0
+            target = left / 2 if budget < left <= 2 * budget else budget
         chunks[-1].append(piece)
         room -= cost
         size += cost

@@ -1,0 +1,178 @@
+"""What is read, what is left alone, and what is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ingest.plan import (
+    Known,
+    check_origins,
+    documents_of,
+    guarded,
+    known,
+    make_plan,
+    put_mark,
+    with_orphans,
+)
+from quarry.errors import UsageError
+from quarry.records import DocState, Document, SourceEntry, SourceItem
+from quarry.settings import IngestSettings
+from quarry.stores.memory import MemoryCatalog
+
+RECIPE = "r1"
+
+
+def item(address: str, tag: str = "t") -> SourceItem:
+    return SourceItem(source="s", address=address, uri=address, tag=tag, size=1)
+
+
+def entry(
+    address: str, documents: int = 1, state: DocState = DocState.INDEXED, recipe: str = RECIPE
+) -> SourceEntry:
+    return SourceEntry(
+        source="s", address=address, tag="t", recipe=recipe, state=state, documents=documents
+    )
+
+
+def before(*entries: SourceEntry) -> Known:
+    return Known(source="s", entries={each.address: each for each in entries})
+
+
+def addresses(items: Sequence[SourceItem]) -> list[str]:
+    return [each.address for each in items]
+
+
+def test_only_new_and_changed_addresses_are_read() -> None:
+    listing = [item("same"), item("new"), item("changed", tag="other")]
+    plan = make_plan(listing, before(entry("same", 7), entry("changed")), recipe=RECIPE)
+    assert addresses(plan.read) == ["new", "changed"]
+    assert plan.unchanged == 7
+    assert plan.vanished == ()
+
+
+def test_another_recipe_reads_everything_again() -> None:
+    plan = make_plan([item("a")], before(entry("a", recipe="old")), recipe=RECIPE)
+    assert addresses(plan.read) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("state", "again"),
+    [
+        (DocState.FAILED, True),
+        (DocState.ENCRYPTED, False),
+        (DocState.CORRUPT, False),
+        (DocState.TIMED_OUT, False),
+        (DocState.PARTIAL, False),
+    ],
+)
+def test_what_failed_for_a_passing_reason_is_tried_again(state: DocState, again: bool) -> None:
+    plan = make_plan([item("a")], before(entry("a", state=state)), recipe=RECIPE)
+    assert bool(plan.read) is again
+
+
+def test_what_is_listed_no_more_has_vanished() -> None:
+    plan = make_plan([item("a")], before(entry("a"), entry("b")), recipe=RECIPE)
+    assert plan.vanished == ("b",)
+
+
+def test_a_single_file_says_nothing_about_the_others() -> None:
+    plan = make_plan([item("a")], before(entry("b")), recipe=RECIPE, complete=False)
+    assert plan.vanished == ()
+
+
+def test_an_address_that_held_many_records_is_known_to() -> None:
+    known_before = before(entry("many.dat", 30), entry("one.md"))
+    plan = make_plan([item("many.dat", "new"), item("one.md", "new")], known_before, recipe=RECIPE)
+    assert plan.several == {"many.dat"}
+
+
+def test_two_files_of_one_address_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"address a\.md"):
+        make_plan([item("a.md"), item("a.md")], before(), recipe=RECIPE)
+
+
+# ------------------------------------------------------------------------- suspicious deletes
+
+
+@pytest.mark.parametrize(
+    ("gone", "total", "withheld"),
+    [
+        (11, 54, 11),  # more than 10 and more than a fifth
+        (10, 20, 0),  # a half, but not more than 10
+        (11, 55, 0),  # more than 10, but not more than a fifth
+        (12, 12, 12),
+    ],
+)
+def test_deletions_past_both_limits_are_withheld(gone: int, total: int, withheld: int) -> None:
+    known_before = before(*(entry(f"{number}") for number in range(total)))
+    listing = [item(f"{number}") for number in range(gone, total)]
+    plan = make_plan(listing, known_before, recipe=RECIPE)
+    checked = guarded(plan, known_before, IngestSettings(), allow=False)
+    assert checked.withheld == withheld
+    assert len(checked.vanished) == (0 if withheld else gone)
+
+
+def test_documents_count_not_addresses() -> None:
+    known_before = before(entry("corpus.jsonl", 30), entry("a.md"))
+    plan = make_plan([item("a.md")], known_before, recipe=RECIPE)
+    assert guarded(plan, known_before, IngestSettings(), allow=False).withheld == 30
+
+
+def test_deletions_that_are_allowed_go_through() -> None:
+    known_before = before(*(entry(f"{number}") for number in range(20)))
+    plan = make_plan([], known_before, recipe=RECIPE)
+    assert len(guarded(plan, known_before, IngestSettings(), allow=True).vanished) == 20
+
+
+# ---------------------------------------------------------------------------- where it is from
+
+
+def test_a_name_read_from_another_place_is_refused_unless_it_was_given() -> None:
+    catalog = MemoryCatalog()
+    put_mark(catalog, "docs", ["/a/docs"], unfinished=False)
+    found = known(catalog, "docs")
+    check_origins(found, ["/a/docs"], named=False)
+    check_origins(found, ["/b/docs"], named=True)
+    with pytest.raises(UsageError, match="read from /a/docs"):
+        check_origins(found, ["/b/docs"], named=False)
+
+
+def test_the_mark_of_a_source_is_no_address_of_it() -> None:
+    catalog = MemoryCatalog()
+    put_mark(catalog, "s", ["/a"], unfinished=True)
+    catalog.put_entry(entry("a.md"))
+    found = known(catalog, "s")
+    assert set(found.entries) == {"a.md"}
+    assert found.unfinished
+
+
+# ------------------------------------------------------------------------- after a killed run
+
+
+def document(address: str, record: str = "", state: DocState = DocState.INDEXED) -> Document:
+    return Document(
+        doc_id=f"{address}{record}", source="s", address=address, uri=address, state=state
+    )
+
+
+def test_after_an_unfinished_run_documents_without_an_entry_are_not_forgotten() -> None:
+    catalog = MemoryCatalog()
+    put_mark(catalog, "s", ["/a"], unfinished=True)
+    catalog.put_entry(entry("done.md"))
+    for row in (document("done.md"), document("c.csv", "1"), document("c.csv", "2")):
+        catalog.commit(row)
+    catalog.commit(document("old.md", state=DocState.DELETED))
+    found = with_orphans(catalog, known(catalog, "s"))
+    assert {a: e.documents for a, e in found.entries.items()} == {"done.md": 1, "c.csv": 2}
+    plan = make_plan([item("done.md")], found, recipe=RECIPE)
+    assert plan.vanished == ("c.csv",)
+    assert make_plan([item("c.csv")], found, recipe=RECIPE).read == (item("c.csv"),)
+
+
+def test_documents_are_listed_page_by_page() -> None:
+    catalog = MemoryCatalog()
+    for number in range(2500):
+        catalog.commit(document(f"{number:04}"))
+    assert len(list(documents_of(catalog, "s"))) == 2500
