@@ -82,6 +82,10 @@ class Embedder(TokenCounter, Protocol):
         """Shape (dimension,), float32, unit length; uses the model's question prompt."""
         ...
 
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """`embed_question` of each, in order, shape (n, dimension); for servers that batch."""
+        ...
+
 
 class Reranker(Protocol):
     @property

@@ -49,8 +49,11 @@ class FakeEmbedder:
         return unit_rows(np.array(rows, dtype=np.float32).reshape(len(texts), self._dimension))
 
     def embed_question(self, text: str) -> Vector:
-        vector: Vector = self.embed_documents([text])[0]
+        vector: Vector = self.embed_questions([text])[0]
         return vector
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        return self.embed_documents(texts)
 
     def token_embeddings(self, texts: Sequence[str], *, question: bool = False) -> list[Vectors]:
         """One unit vector a word; shape (words, dimension) each."""

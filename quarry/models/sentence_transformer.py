@@ -95,8 +95,12 @@ class SentenceTransformerEmbedder:
         return self._embed(texts, self._prompts.document)
 
     def embed_question(self, text: str) -> Vector:
-        vector: Vector = self._embed([text], self._prompts.question)[0]
+        vector: Vector = self.embed_questions([text])[0]
         return vector
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """As `embed_question`, shape (n, dimension)."""
+        return self._embed(texts, self._prompts.question)
 
     def token_embeddings(self, texts: Sequence[str], *, question: bool = False) -> list[Vectors]:
         """One unit vector a token, special tokens left out; shape (tokens, dimension) each.

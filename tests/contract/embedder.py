@@ -47,6 +47,11 @@ class EmbedderContract:
         assert vector.dtype == np.float32
         assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
 
+    def test_questions_embed_together_as_they_do_alone(self, embedder: Embedder) -> None:
+        questions = ["Must the tent be dry?", "May I return a used tent?"]
+        for row, question in zip(embedder.embed_questions(questions), questions, strict=True):
+            assert_same(row, embedder.embed_question(question))
+
     def test_vectors_come_in_the_order_of_the_texts(self, embedder: Embedder) -> None:
         together = embedder.embed_documents(TEXTS)
         for row, text in zip(together, TEXTS, strict=True):
