@@ -27,9 +27,10 @@ async def rerank(
 ) -> tuple[list[Candidate], StageRecord]:
     """The list with its first `depth` candidates in the reranker's order, the rest behind them.
 
-    A reranker that `fuses` has its ranks fused with the first stage's (RRF); the scores of any
-    other decide alone. Equal ones keep the order of the first stage, and the identifier lane stays
-    in front. When the scores do not come in time, the fused order stands and `degraded` says so.
+    A reranker that `fuses` is one more list of the first stage's RRF, beside the legs; the scores
+    of any other decide alone. Equal ones keep the order of the first stage, and the identifier lane
+    stays in front. When the scores do not come in time, the fused order stands and `degraded` says
+    so.
     """
     watch = Stopwatch("rerank")
     head, tail = list(fused[:depth]), list(fused[depth:])
@@ -57,9 +58,13 @@ def _ordered(
     head: Sequence[Candidate], scored: Scores, asked: Asked, rrf_k: int
 ) -> list[Candidate]:
     values = {c.chunk.chunk_id: v for c, v in zip(head, scored.values, strict=True)}
-    # Sorting is stable: equal scores keep the order of the first stage.
-    by_model = sorted(values, key=lambda chunk_id: -values[chunk_id])
-    final = rrf([values, by_model], k=rrf_k) if scored.fuses else values
+    final = values
+    if scored.fuses:
+        # Sorting is stable: equal scores keep the order of the first stage. The legs' ranks count
+        # as they are (a candidate's score is their RRF): ranks of the fused list, in their place,
+        # measured 0.004 nDCG@10 worse on Cranfield.
+        own = rrf([sorted(values, key=lambda chunk_id: -values[chunk_id])], k=rrf_k)
+        final = {c.chunk.chunk_id: c.score + own[c.chunk.chunk_id] for c in head}
     reranked = [
         replace(
             candidate,
