@@ -1,0 +1,299 @@
+"""What is known of a document beside its text, merged into the fields of its catalog row.
+
+Three places, the nearest to the text wins, field by field: folder files `_meta.yaml` (outer before
+inner), the sidecar `NAME.meta.yaml`, and what the content says of itself (front matter, fields of a
+record). Below all of them stands what the format records, such as a canonical address, which never
+sets a version, a status or an ACL.
+
+Who may write a document may therefore also say in it who reads it: an `acl` in the content wins
+over the folder's. Closed by default: without an `acl` anywhere the source's `default_acl` holds,
+and without that nobody reads the document. An `acl` that is not a list of scopes closes it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import yaml
+
+from quarry.errors import ParseError
+from quarry.ids import digest
+from quarry.records import DocState, ParsedDocument, Scalar, Status
+from quarry.settings import SourceSettings
+
+MAX_YAML_CHARS = 65_536
+"""Longest front matter or metadata file."""
+MAX_FIELDS = 64
+MAX_TEXT = 1_000
+"""Characters of one value."""
+MAX_TITLE = 300
+MAX_SCOPES = 64
+
+TEXT_FIELDS = frozenset(
+    {"title", "version", "series", "status", "effective", "region", "owner", "url"}
+)
+"""Kept as written: version 3.10 is not 3.1, region NO is not false."""
+_DOCUMENT_FIELDS = frozenset({"title", "version", "series", "status", "effective", "acl", "url"})
+
+_KEY = re.compile(r"[^\w.-]+")
+_SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WEB = re.compile(r"https?://[^\s<>\"]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFields:
+    """The fields of `Document` that metadata decides."""
+
+    title: str = ""
+    url: str = ""
+    series: str = ""
+    version: str = ""
+    status: Status = Status.CURRENT
+    effective: date | None = None
+    tenant: str = "default"
+    acl: tuple[str, ...] = ()
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    meta_hash: str = ""
+    """Changes when any other field does."""
+    problem: str = ""
+    """Why the document is closed though an `acl` was given; to be shown, not to be raised."""
+
+
+def document_fields(
+    parsed: ParsedDocument, beside: Mapping[str, object], source: SourceSettings
+) -> DocumentFields:
+    """Merges what is known of one document; `beside` is what `Source.metadata` gave.
+
+    Raises ParseError (state failed) naming the field that is wrong, save for `acl`: that closes the
+    document and is told in `problem`, so that a slip never leaves a document open.
+    """
+    given = _merged(parsed, beside)
+    acl, problem = _acl(given, source)
+    try:
+        fields = _fields(given, parsed.title)
+    except _WrongValue as wrong:
+        if not problem:
+            raise ParseError(DocState.FAILED, str(wrong)) from None
+        fields = {"title": parsed.title[:MAX_TITLE], "status": Status.DRAFT}
+        problem = f"{problem} {wrong}"
+    document = DocumentFields(tenant=source.tenant, acl=acl, problem=problem, **fields)
+    return _with_hash(document)
+
+
+def read_mapping(text: str) -> dict[str, Any]:
+    """Keys and values of one YAML text; keys in lower case, values plain data.
+
+    No tags, no anchors, no aliases, no double keys; booleans are only true and false, and dates
+    stay text. Raises ValueError with one sentence without its subject.
+    """
+    if len(text) > MAX_YAML_CHARS:
+        raise ValueError(f"is longer than {MAX_YAML_CHARS} characters.")
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return {}
+        if not isinstance(node, yaml.MappingNode):
+            raise ValueError("must hold keys and values.")
+        _keep_texts(node)
+        return dict(loader.construct_document(node))
+    except yaml.YAMLError as error:
+        raise ValueError(f"is not valid YAML{_where(error)}.") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply.") from None
+    finally:
+        loader.dispose()
+
+
+def folded(values: Mapping[Any, object]) -> dict[str, object]:
+    """Keys in the one spelling that fields have: `ACL` must not be taken for a field of its own."""
+    return {str(key).strip().lower(): value for key, value in values.items()}
+
+
+class _WrongValue(Exception):
+    """Names the field that cannot be used; its text becomes the reason of the document."""
+
+
+def _merged(parsed: ParsedDocument, beside: Mapping[str, object]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for key, value in parsed.properties.items():
+        usable = isinstance(value, str) and 0 < len(value) <= MAX_TEXT
+        if usable and (key == "author" or (key == "url" and _WEB.fullmatch(str(value)))):
+            given[key] = value
+    for layer in (folded(beside), folded(parsed.metadata)):
+        given.update({k: v for k, v in layer.items() if v is not None or k == "acl"})
+    return given
+
+
+def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str, ...], str]:
+    if "acl" not in given:
+        return source.default_acl or (), ""
+    value = given["acl"]
+    scopes = [value] if isinstance(value, str) else value
+    if not isinstance(scopes, (list, tuple)) or len(scopes) > MAX_SCOPES:
+        return (), "Nobody may read it: its acl must be a list of scopes, such as [public]."
+    if not all(isinstance(scope, str) and _SCOPE.fullmatch(scope.strip()) for scope in scopes):
+        return (), "Nobody may read it: its acl holds something that is not the name of a scope."
+    return tuple(dict.fromkeys(scope.strip() for scope in scopes)), ""
+
+
+def _fields(given: Mapping[str, object], found_title: str) -> dict[str, Any]:
+    return {
+        "title": (_text(given, "title") or found_title)[:MAX_TITLE],
+        "url": _url(_text(given, "url")),
+        "series": _text(given, "series"),
+        "version": _text(given, "version"),
+        "status": _status(_text(given, "status")),
+        "effective": _effective(_text(given, "effective")),
+        "metadata": _metadata(given),
+    }
+
+
+def _text(given: Mapping[str, object], name: str) -> str:
+    value = given.get(name, "")
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, date)):
+        raise _WrongValue(f"Its {name} must be text.")
+    text = " ".join(str(value).split())
+    if len(text) > MAX_TEXT:
+        raise _WrongValue(f"Its {name} is longer than {MAX_TEXT} characters.")
+    return text
+
+
+def _status(text: str) -> Status:
+    if not text:
+        return Status.CURRENT
+    try:
+        return Status(text.lower())
+    except ValueError:
+        known = ", ".join(Status)
+        raise _WrongValue(f"Its status must be one of {known}.") from None
+
+
+def _effective(text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        if not _DATE.match(text):
+            raise ValueError
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        raise _WrongValue("Its effective must be a date, such as 2026-07-01.") from None
+
+
+def _url(text: str) -> str:
+    if text and not _WEB.fullmatch(text):
+        raise _WrongValue("Its url must be a full web address that starts with https://.")
+    return text
+
+
+def _metadata(given: Mapping[str, object]) -> dict[str, Scalar]:
+    """Everything that has no field of its own, as scalars: `a: {b: 1}` becomes `a.b`."""
+    kept: dict[str, Scalar] = {}
+    for key, value in given.items():
+        if key not in _DOCUMENT_FIELDS:
+            for name, scalar in _flat(key, value, depth=0):
+                kept[name] = scalar
+    if len(kept) > MAX_FIELDS:
+        raise _WrongValue(f"It has {len(kept)} fields of metadata; at most {MAX_FIELDS} are kept.")
+    return dict(sorted(kept.items()))
+
+
+def _flat(key: str, value: object, *, depth: int) -> list[tuple[str, Scalar]]:
+    name = _KEY.sub("_", key.strip().lower()).strip("_")[:64]
+    if not name or value is None:
+        return []
+    if isinstance(value, Mapping):
+        if depth == 2:
+            raise _WrongValue(f"Its field {name} is nested too deeply to be metadata.")
+        nested = ((f"{name}.{inner}", item) for inner, item in value.items())
+        return [pair for inner, item in nested for pair in _flat(inner, item, depth=depth + 1)]
+    if isinstance(value, (list, tuple)):
+        if any(isinstance(item, (Mapping, list, tuple)) for item in value):
+            raise _WrongValue(f"Its field {name} must be a list of plain values.")
+        return [(name, _short(name, ", ".join(str(_scalar(item)) for item in value)))]
+    return [(name, _short(name, _scalar(value)))]
+
+
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return str(value).strip()
+
+
+def _short(name: str, value: Scalar) -> Scalar:
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        raise _WrongValue(f"Its field {name} is longer than {MAX_TEXT} characters.")
+    return value
+
+
+def _with_hash(fields: DocumentFields) -> DocumentFields:
+    values = {name: getattr(fields, name) for name in DocumentFields.__slots__}
+    parts = [f"{name}={value!r}" for name, value in values.items() if name != "meta_hash"]
+    return DocumentFields(**values | {"meta_hash": digest(*parts)})
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain data only: what a document says of itself must not grow, repeat or surprise."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise yaml.constructor.ConstructorError(
+                None, None, "anchors and aliases are not read", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(self.construct_object(key_node, deep=True)).strip().lower()
+            if key in mapping:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is given twice", key_node.start_mark
+                )
+            mapping[key] = self.construct_object(value_node, deep=deep)
+        return mapping
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]{0,30})", list("-+0123456789")),
+    ("float", r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+]?[0-9]+)?", list("-+0123456789")),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first
+    )
+
+
+def _keep_texts(node: yaml.MappingNode) -> None:
+    for key_node, value_node in node.value:
+        is_text = str(key_node.value).strip().lower() in TEXT_FIELDS
+        if (
+            is_text
+            and isinstance(value_node, yaml.ScalarNode)
+            and not value_node.tag.endswith("null")
+        ):
+            value_node.tag = "tag:yaml.org,2002:str"
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = (
+        getattr(error, "problem", "")
+        if isinstance(error, yaml.constructor.ConstructorError)
+        else ""
+    )
+    line = f" in line {mark.line + 1}" if mark else ""
+    return f"{line}: {what}" if what else line

@@ -1,0 +1,226 @@
+"""Markdown: CommonMark with tables, definition lists, admonitions and front matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ingest.metadata import read_mapping
+from ingest.parsers.blocks import says_something, table
+from ingest.parsers.decoding import mangled, mended
+from ingest.parsers.html import html_blocks
+from quarry.errors import ParseError
+from quarry.records import Block, BlockKind, DocState, ParsedDocument
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_FRONT = re.compile(
+    r"---[ \t]*(?:\r\n|\r|\n)(.*?)^(?:---|\.\.\.)[ \t]*$(?:\r\n|\r|\n)?", re.M | re.S
+)
+_LOOKS_LIKE_FIELDS = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'-][\w \"'.-]*:(?:\s|$)")
+_ATTRIBUTES = re.compile(
+    r"[ \t]*\{:?[ \t]*((?:[#.][\w:.-]+|[\w-]+=(?:\"[^\"]*\"|\S+))[^{}]*)\}[ \t]*$"
+)
+_MARK_ATTRIBUTES = re.compile(r"^\{:?[ \t]*[#.][^{}]*\}")
+_MARKED = frozenset({"code_inline", "link_close", "image", "strong_close", "em_close"})
+"""After these an attribute list belongs to the mark, not to the text."""
+_ID = re.compile(r"#([\w:.-]+)")
+_FENCE_LANGUAGE = re.compile(r"(?:\{\s*)?\.?([\w+#.-]+)")
+_BREAK = re.compile(r"<br\s*/?>", re.I)
+
+
+def parse_markdown(text: str) -> ParsedDocument:
+    """Blocks with the character offsets of their source lines in `text`.
+
+    Raises ParseError (state failed) if there is front matter that cannot be read: it may hold an
+    ACL, so the text must not be taken without it.
+    """
+    metadata, body = front_matter(text)
+    blocks = tuple(_Reader(text, body).blocks())
+    if mangled(text):
+        blocks = tuple(replace(block, text=mended(block.text)) for block in blocks)
+    titles = (b.text for b in blocks if b.kind is BlockKind.HEADING and b.level == 1)
+    return ParsedDocument(title=next(titles, ""), blocks=blocks, metadata=metadata)
+
+
+def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
+    """The fields between a first line `---` and the next `---` or `...`, and where the body starts.
+
+    Text between two rules that holds no fields is body.
+    """
+    match = _FRONT.match(text)
+    if match is None or not (match[1].strip() and _LOOKS_LIKE_FIELDS.match(match[1])):
+        return {}, 0
+    try:
+        return read_mapping(match[1]), match.end()
+    except ValueError as error:
+        raise ParseError(DocState.FAILED, f"Its front matter {error}") from None
+
+
+@dataclass
+class _Reader:
+    """Walks the token stream once; offsets come from the line numbers that tokens carry."""
+
+    text: str
+    body: int
+    """Offset after the front matter."""
+    starts: list[int] = field(default_factory=list)
+    """Offset of each line of the body."""
+    lists: list[int | None] = field(default_factory=list)
+    """Open lists, the number of the current item for ordered ones."""
+    item_open: bool = False
+    """Whether the current list item still waits for its first line."""
+    slugs: dict[str, int] = field(default_factory=dict)
+
+    def blocks(self) -> Iterator[Block]:
+        tokens = _parser().parse(self.text[self.body :])
+        self.starts = [
+            self.body,
+            *(self.body + m.end() for m in _LINE_END.finditer(self.text[self.body :])),
+        ]
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                last = next(
+                    n for n in range(position, len(tokens)) if tokens[n].type == "table_close"
+                )
+                found: Iterator[Block] = self._table(tokens[position:last])
+                position = last
+            else:
+                found = self._token(token, tokens[position - 1] if position else None)
+            yield from (block for block in found if says_something(block))
+            position += 1
+
+    def _token(self, token: Any, before: Any) -> Iterator[Block]:
+        match token.type:
+            case "bullet_list_open":
+                self.lists.append(None)
+            case "ordered_list_open":
+                self.lists.append(int(token.attrs.get("start", 1)) - 1)
+            case "bullet_list_close" | "ordered_list_close":
+                self.lists.pop()
+                self.item_open = False
+            case "list_item_open":
+                number = self.lists[-1]
+                self.lists[-1] = None if number is None else number + 1
+                self.item_open = True
+            case "inline":
+                yield self._inline(token, before)
+            case "fence" | "code_block":
+                yield self._code(token)
+            case "html_block":
+                start, end = self._span(token)
+                for block in html_blocks(token.content):
+                    yield replace(block, start=start, end=end)
+
+    def _inline(self, token: Any, before: Any) -> Block:
+        text = _plain(token.children or ())
+        if before is not None and before.type == "heading_open":
+            return self._heading(token, text, level=int(before.tag[1]))
+        kind, level = BlockKind.PARAGRAPH, 0
+        text = _ATTRIBUTES.sub("", text)
+        if self.item_open and self.lists:
+            kind, level = BlockKind.LIST_ITEM, min(len(self.lists) - 1, 5)
+            text = text if self.lists[-1] is None else f"{self.lists[-1]}. {text}"
+        self.item_open = False
+        return self._exact(Block(kind=kind, text=text, level=level), *self._span(token))
+
+    def _heading(self, token: Any, text: str, *, level: int) -> Block:
+        attributes = _ATTRIBUTES.search(text)
+        named = _ID.search(attributes[1]) if attributes else None
+        text = text[: attributes.start()] if attributes else text
+        anchor = self._anchor(named[1] if named else _slug(text))
+        block = Block(kind=BlockKind.HEADING, text=text, level=level, anchor=anchor)
+        return self._exact(block, *self._span(token))
+
+    def _anchor(self, slug: str) -> str:
+        """The slug, numbered if an earlier heading of this document has it already."""
+        anchor, count = slug, self.slugs.get(slug, 0)
+        while anchor in self.slugs:
+            count += 1
+            anchor = f"{slug}-{count}"
+        self.slugs[slug] = count
+        self.slugs.setdefault(anchor, 0)
+        return anchor
+
+    def _code(self, token: Any) -> Block:
+        match = _FENCE_LANGUAGE.match(token.info.strip()) if token.info else None
+        language = match[1] if match else ""
+        first, last = token.map
+        if token.type == "fence":
+            first += 1
+        start = self.starts[min(first, len(self.starts) - 1)]
+        code = token.content.rstrip()
+        block = Block(kind=BlockKind.CODE, text=code, language=language)
+        return self._exact(block, start, self._end(last))
+
+    def _table(self, tokens: Sequence[Any]) -> Iterator[Block]:
+        rows: list[list[str]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                rows[-1].append(_plain(token.children or ()))
+        block = table(rows, header_rows=1)
+        if block:
+            start, end = self._span(tokens[0])
+            yield replace(block, start=start, end=end)
+
+    def _span(self, token: Any) -> tuple[int, int]:
+        first, last = token.map
+        return self.starts[first], self._end(max(last, first + 1))
+
+    def _end(self, line: int) -> int:
+        """Offset after the last visible character of the lines before this one."""
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        while end > self.body and self.text[end - 1].isspace():
+            end -= 1
+        return end
+
+    def _exact(self, block: Block, start: int, end: int) -> Block:
+        """With the offsets narrowed to the text itself, where the source holds just that."""
+        lines = self.text[start:end]
+        found = _LINE_END.sub(lambda match: " " * len(match[0]), lines).find(block.text)
+        if block.kind is BlockKind.CODE:
+            found = lines.find(block.text)
+        if found >= 0 and block.text:
+            start, end = start + found, start + found + len(block.text)
+        return replace(block, start=start, end=end)
+
+
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.deflist import deflist_plugin
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return parser.use(admon_plugin).use(deflist_plugin)
+
+
+def _plain(tokens: Sequence[Any]) -> str:
+    """Inline tokens as a reader sees them: no marks, no link targets, pictures by their text."""
+    parts: list[str] = []
+    before = ""
+    for token in tokens:
+        match token.type:
+            case "text" if before in _MARKED:
+                parts.append(_MARK_ATTRIBUTES.sub("", token.content))
+            case "text" | "code_inline":
+                parts.append(token.content)
+            case "softbreak":
+                parts.append(" ")
+            case "hardbreak":
+                parts.append("\n")
+            case "image":
+                parts.append(_plain(token.children or ()))
+            case "html_inline" if _BREAK.fullmatch(token.content):
+                parts.append("\n")
+        before = token.type
+    return "".join(parts).strip()
+
+
+def _slug(text: str) -> str:
+    """The anchor that common renderers give a heading: lower case, dashes, no punctuation."""
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) or "section"

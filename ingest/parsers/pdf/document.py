@@ -1,0 +1,258 @@
+"""One PDF file: opening it, its pages, its state and its title."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingest.parsers.pdf.blocks import Styles, document_blocks
+from ingest.parsers.pdf.furniture import without_furniture
+from ingest.parsers.pdf.grid import ruled_tables
+from ingest.parsers.pdf.layout import reading_order, rows_of
+from ingest.parsers.pdf.lines import Line, page_lines
+from ingest.parsers.pdf.ocr import Reader
+from ingest.parsers.pdf.paragraphs import Flow
+from quarry.errors import ParseError
+from quarry.records import Block, BlockKind, DocState, ParsedDocument, Scalar
+
+_TIME_SHARE = 0.8
+"""Share of the time limit after which the remaining pages are left unread, and told."""
+_SCAN_AREA = 0.5
+"""Share of a page that pictures cover from which a page without text is a scan."""
+_MANY_DRAWINGS = 200
+"""Drawings from which a page without text is text drawn as shapes."""
+_UNREADABLE = 0.3
+"""Share of letters without a meaning from which the text of a page is of no use."""
+_JUNK_TITLE = re.compile(
+    r"microsoft (?:word|powerpoint|excel)\b.*|untitled.*|.*\.(?:docx?|pdf|indd|dvi|tex|pptx?)"
+    r"|document\d*|slide \d+|title|\W*",
+    re.I,
+)
+_MAX_TITLE_WORDS = 40
+
+
+@dataclass(slots=True)
+class _Page:
+    number: int
+    width: float
+    height: float
+    lines: list[Line] = field(default_factory=list)
+    aside: list[Line] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    lost: int = 0
+    """Letters of which the file does not say what they mean."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What became of the pages."""
+
+    pages: list[_Page] = field(default_factory=list)
+    scans: list[int] = field(default_factory=list)
+    """Scans that nobody read."""
+    broken: list[int] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+    pictures: bool = False
+    """Whether a scan was read and held no letters."""
+
+
+def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
+    """Blocks with true page numbers; offsets in the extracted text.
+
+    Raises ParseError: encrypted, corrupt, needs_ocr, empty, timed_out. Some pages that could not be
+    read make it partial, with their numbers in the reason.
+    """
+    import pymupdf
+
+    pymupdf.TOOLS.mupdf_display_errors(False)
+    pymupdf.TOOLS.mupdf_display_warnings(False)
+    try:
+        document = pymupdf.open(stream=content, filetype="pdf")
+    except (pymupdf.FileDataError, pymupdf.EmptyFileError, RuntimeError, ValueError):
+        raise ParseError(DocState.CORRUPT, "It is a damaged PDF.") from None
+    with document:
+        if document.needs_pass and not document.authenticate(""):
+            raise ParseError(DocState.ENCRYPTED, "It needs a password.")
+        count = int(document.page_count)
+        if count == 0:
+            raise ParseError(DocState.CORRUPT, "It is a damaged PDF without pages.")
+        reading = _read(
+            document, count, ocr=ocr, deadline=time.monotonic() + timeout_s * _TIME_SHARE
+        )
+        repaired = bool(document.is_repaired)
+        facts = document.metadata or {}
+    blocks, styles = _blocks(reading)
+    _raise_if_nothing(reading, blocks, count, repaired=repaired, ocr=ocr)
+    reason = _reason(reading)
+    return ParsedDocument(
+        title=_title(facts, blocks, styles),
+        blocks=blocks,
+        properties=_properties(facts),
+        pages=count,
+        state=DocState.PARTIAL if reason else DocState.INDEXED,
+        reason=reason,
+    )
+
+
+def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
+    reading = _Reading()
+    reader = Reader()
+    for index in range(count):
+        if time.monotonic() > deadline:
+            reading.late = list(range(index + 1, count + 1))
+            break
+        try:
+            page = document.load_page(index)
+            lines = _page(page, index + 1)
+            if _needs_ocr(page, lines):
+                if ocr:
+                    lines = _scanned(page, index + 1, reader)
+                    reading.pictures = reading.pictures or not lines.lines
+                else:
+                    reading.scans.append(index + 1)
+        except (RuntimeError, ValueError):  # what PyMuPDF raises for a damaged page
+            reading.broken.append(index + 1)
+            continue
+        reading.pages.append(lines)
+    return reading
+
+
+def _page(page: Any, number: int) -> _Page:
+    fields = list(_fields(page))
+    rotation = page.rotation
+    if rotation:
+        page.set_rotation(0)  # text has its place on the page as it was before it was turned
+    found = page_lines(page)
+    tables = ruled_tables(page, found.turn)
+    if rotation:
+        page.set_rotation(rotation)
+    lines = [line for line in found.upright if not any(_inside(line, t.box) for t in tables)]
+    lines.extend(
+        Line(x0=t.box[0], y0=t.box[1], x1=t.box[2], y1=t.box[3], text="", size=10.0, table=t)
+        for t in tables
+    )
+    return _Page(number, found.width, found.height, lines, found.aside, fields, found.lost)
+
+
+def _inside(line: Line, box: tuple[float, float, float, float]) -> bool:
+    return box[0] <= (line.x0 + line.x1) / 2 <= box[2] and box[1] <= line.middle <= box[3]
+
+
+def _scanned(page: Any, number: int, reader: Reader) -> _Page:
+    rect = page.rect
+    return _Page(number, rect.width, rect.height, reader.lines(page), [], list(_fields(page)))
+
+
+def _needs_ocr(page: Any, lines: _Page) -> bool:
+    """Whether what is to be read on the page is a picture, or letters that mean nothing."""
+    text = "".join(line.text for line in lines.lines)
+    letters = sum(1 for char in text if not char.isspace())
+    lost = sum(1 for char in text if char == "\ufffd" or "\ue000" <= char <= "\uf8ff")
+    if letters + lines.lost:
+        return lost + lines.lost > (letters + lines.lost) * _UNREADABLE
+    if lines.lines:
+        return False  # tables
+    area = abs(page.rect) or 1.0
+    covered = sum(_area(info["bbox"]) for info in page.get_image_info())
+    return covered >= area * _SCAN_AREA or len(page.get_cdrawings()) >= _MANY_DRAWINGS
+
+
+def _area(box: tuple[float, float, float, float]) -> float:
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
+
+
+def _fields(page: Any) -> Iterator[str]:
+    """What is filled in on a form: label and value."""
+    for widget in page.widgets() or ():
+        value = widget.field_value
+        label = " ".join(str(widget.field_label or widget.field_name or "").split())
+        if widget.field_type_string in ("CheckBox", "RadioButton"):
+            value = "yes" if value not in (None, "", "Off", False) else ""
+        elif widget.field_type_string in ("Button", "Signature"):
+            continue
+        if isinstance(value, (list, tuple)):
+            value = ", ".join(str(item) for item in value)
+        text = " ".join(str(value or "").split())
+        if text:
+            yield f"{label}: {text}" if label else text
+
+
+def _blocks(reading: _Reading) -> tuple[tuple[Block, ...], Styles]:
+    kept = without_furniture([(p.number, p.height, p.lines) for p in reading.pages])
+    styles = Styles.of(kept)
+    flow = Flow(styles.body)
+    for page, lines in zip(reading.pages, kept, strict=True):
+        for column in reading_order(lines, page.width):
+            flow.add(column, page.number)
+        flow.add(rows_of(page.aside), page.number)
+        flow.add_fields(page.fields, page.number)
+    return document_blocks(flow.items, styles), styles
+
+
+def _raise_if_nothing(
+    reading: _Reading, blocks: tuple[Block, ...], count: int, *, repaired: bool, ocr: bool
+) -> None:
+    if blocks:
+        return
+    if reading.scans:
+        raise ParseError(
+            DocState.NEEDS_OCR, "It is a scan; set ingest.ocr to true and run it again."
+        )
+    if reading.late:
+        raise ParseError(DocState.TIMED_OUT, "No page could be read within the time limit.")
+    if reading.broken or repaired:
+        raise ParseError(DocState.CORRUPT, "It is a damaged PDF of which nothing can be read.")
+    what = "pictures without letters" if reading.pictures else "no text and no scans"
+    pages = "1 page" if count == 1 else f"{count} pages"
+    raise ParseError(DocState.EMPTY, f"Its {pages} hold {what}.")
+
+
+def _reason(reading: _Reading) -> str:
+    parts = [
+        (reading.broken, "{} cannot be read"),
+        (reading.scans, "{} are scans; set ingest.ocr to true to read them"),
+        (reading.late, "{} were not read within the time limit"),
+    ]
+    told = [text.format(_numbers(pages)) for pages, text in parts if pages]
+    return "; ".join(told)[:1].upper() + "; ".join(told)[1:] + "." if told else ""
+
+
+def _numbers(pages: list[int]) -> str:
+    """`pages 3, 5-7`"""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and page == runs[-1][-1] + 1:
+            runs[-1].append(page)
+        else:
+            runs.append([page])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:20]]
+    more = ", …" if len(runs) > 20 else ""
+    return f"pages {', '.join(texts)}{more}"
+
+
+def _title(facts: dict[str, Any], blocks: tuple[Block, ...], styles: Styles) -> str:
+    """The title that the file names if the first page shows it, else its largest heading."""
+    named = " ".join(str(facts.get("title") or "").split())
+    named = "" if _JUNK_TITLE.fullmatch(named) else named
+    first = [block for block in blocks if block.page == blocks[0].page]
+    shown = " ".join(_words(" ".join(block.text for block in first)))
+    if named and " ".join(_words(named)) in shown:
+        return named
+    headings = [block for block in first if block.kind is BlockKind.HEADING]
+    if headings:
+        best = min(headings, key=lambda block: block.level)
+        if len(best.text.split()) <= _MAX_TITLE_WORDS:
+            return best.text
+    return named
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _properties(facts: dict[str, Any]) -> dict[str, Scalar]:
+    author = " ".join(str(facts.get("author") or "").split())
+    return {"author": author} if author else {}

@@ -1,0 +1,283 @@
+"""Files of many records: JSON lines, CSV and Parquet. One record is one document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from ingest.metadata import MAX_TEXT, TEXT_FIELDS
+from ingest.parsers.blocks import placed, table
+from ingest.parsers.decoding import decode
+from ingest.parsers.plain import text_blocks
+from quarry.errors import ParseError
+from quarry.ids import digest
+from quarry.records import Block, BlockKind, DocState, ParsedDocument, Status
+
+_NAME_KEYS = ("_id", "id", "doc_id", "docid", "key", "uuid")
+_TITLE_KEYS = ("title", "name", "subject", "headline")
+_TEXT_KEYS = ("text", "body", "content", "contents", "passage")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MAX_NAME = 256
+_SAMPLE = 65_536
+_MAX_FIELD = 10_000_000
+"""Characters of one CSV field."""
+
+
+class _BadRecord(Exception):
+    """A line that is no record; its text says why."""
+
+
+def parse_jsonl(content: bytes) -> Iterator[ParsedDocument]:
+    """One document a line; a bad line is one that ends as corrupt, and the others go on.
+
+    The layout of BEIR corpora (`_id`, `title`, `text`, `metadata`) and any other flat objects.
+    """
+    names = _Names()
+    for number, line in _lines(content):
+        where = f"Line {number}"
+        fallback = f"line-{number}"
+        try:
+            yield _document(_object(line), names, fallback, where)
+        except _BadRecord as bad:
+            yield _corrupt(names.free(fallback), f"{where} {bad}", line.hex())
+
+
+def parse_csv(content: bytes, *, tabs: bool) -> Iterator[ParsedDocument]:
+    """One document a row below the header row."""
+    text = decode(content)
+    if text is None:
+        raise ParseError(DocState.CORRUPT, "It is not text.")
+    csv.field_size_limit(_MAX_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text, tabs=tabs))
+    names = _Names()
+    header: list[str] | None = None
+    while True:
+        where = f"Line {reader.line_num + 1}"
+        fallback = f"line-{reader.line_num + 1}"
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield _corrupt(names.free(fallback), f"{where} is not CSV: {error}.", where)
+            continue
+        if row is None:
+            return
+        if header is None:
+            header = row if any(cell.strip() for cell in row) else None
+        elif any(cell.strip() for cell in row):
+            yield _row_document(header, row, names, fallback, where)
+
+
+def parse_parquet(content: bytes) -> Iterator[ParsedDocument]:
+    """One document a row, read in batches. Raises ParseError (corrupt)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = _Names()
+    number = 0
+    try:
+        for batch in pq.ParquetFile(pa.BufferReader(content)).iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                number += 1
+                record = {key: _plain(value) for key, value in row.items()}
+                yield _document(record, names, f"row-{number}", f"Row {number}")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
+        raise ParseError(DocState.CORRUPT, "It is a damaged Parquet file.") from None
+
+
+class _Names:
+    """Record names that have been given out; each is given once."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, name: str) -> bool:
+        if name in self._taken:
+            return False
+        self._taken.add(name)
+        return True
+
+    def free(self, name: str) -> str:
+        """This name, or one like it that is free."""
+        candidate, count = name, 1
+        while not self.take(candidate):
+            count += 1
+            candidate = f"{name}~{count}"
+        return candidate
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Lines that hold something, numbered from 1, as UTF-8."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content[:4]:
+        content = (decode(content) or "").encode()
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line, object_pairs_hook=_pairs, parse_constant=str)
+    except (ValueError, RecursionError):
+        raise _BadRecord("is not valid JSON.") from None
+    if not isinstance(record, dict):
+        raise _BadRecord("is not a JSON object.")
+    return record
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _BadRecord("gives a key twice.")
+    return found
+
+
+def _document(
+    record: Mapping[str, Any], names: _Names, fallback: str, where: str
+) -> ParsedDocument:
+    content_hash = digest(json.dumps(record, sort_keys=True, ensure_ascii=False, default=str))
+    name = _name(record) or fallback
+    if not names.take(name):
+        reason = f"{where} repeats the id of an earlier one."
+        return _corrupt(names.free(fallback), reason, content_hash)
+    title = _first_text(record, _TITLE_KEYS)
+    text_key = next((key for key in _TEXT_KEYS if _is_text(record.get(key))), "")
+    metadata, rest = _sorted_out(record, left_out={text_key, *_NAME_KEYS, *_TITLE_KEYS})
+    if text_key:
+        blocks = tuple(chain(text_blocks(record[text_key]), _labelled(rest)))
+    else:
+        shown = {key: value for key, value in record.items() if key not in _NAME_KEYS}
+        blocks = placed(chain(_as_row(shown), _labelled(rest)))
+    return ParsedDocument(
+        record=name,
+        title=title or name,
+        blocks=blocks,
+        metadata=metadata,
+        content_hash=content_hash,
+        state=DocState.INDEXED if blocks else DocState.EMPTY,
+        reason="" if blocks else f"{where} has no text.",
+    )
+
+
+def _row_document(
+    header: list[str], row: list[str], names: _Names, fallback: str, where: str
+) -> ParsedDocument:
+    record: dict[str, str] = {}
+    for number, cell in enumerate(row):
+        key = header[number].strip() if number < len(header) else ""
+        key = key or f"column {number + 1}"
+        while key in record:
+            key = f"{key} {number + 1}"
+        if cell.strip():
+            record[key] = cell.strip()
+    return _document(record, names, fallback, where)
+
+
+def _sorted_out(
+    record: Mapping[str, Any], *, left_out: set[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields that are metadata, and fields too long or too nested for that, which are text."""
+    metadata: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for key, value in record.items():
+        if key in left_out or value is None or value == "":
+            continue
+        if key == "metadata" and isinstance(value, Mapping):
+            metadata.update(value)
+        elif key.lower() in TEXT_FIELDS | {"acl"} or _is_plain(value):
+            metadata[_meant(key, value)] = value
+        else:
+            rest[key] = value
+    return metadata, rest
+
+
+def _meant(key: str, value: object) -> str:
+    """The field's own name, or `record.NAME` where a record means something else by it.
+
+    The status of a ticket or the address of a shop is not the status or address of the document.
+    """
+    field, text = key.lower(), str(value)
+    ours = {
+        "status": text.lower() in frozenset(Status),
+        "effective": _DATE.match(text) is not None,
+        "url": text.startswith(("https://", "http://")),
+    }
+    return key if ours.get(field, True) else f"record.{field}"
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        plain = all(isinstance(item, (str, int, float)) for item in value)
+        return plain and len(", ".join(map(str, value))) <= MAX_TEXT
+    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= MAX_TEXT)
+
+
+def _as_row(record: Mapping[str, Any]) -> Iterator[Block]:
+    """A record without a text of its own, as a table of one row."""
+    cells = {k: v for k, v in record.items() if _is_plain(v) and str(v).strip() and k != "acl"}
+    grid = [list(cells), [_shown(value) for value in cells.values()]]
+    block = table(grid, header_rows=1) if cells else None
+    if block:
+        yield block
+
+
+def _labelled(record: Mapping[str, Any]) -> Iterator[Block]:
+    for key, value in record.items():
+        yield Block(kind=BlockKind.PARAGRAPH, text=f"{key}: {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and _is_plain(value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    for key in _NAME_KEYS:
+        value = record.get(key)
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            name = " ".join(str(value).split())
+            if 0 < len(name) <= _MAX_NAME:
+                return name
+    return ""
+
+
+def _first_text(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return next((" ".join(record[key].split()) for key in keys if _is_text(record.get(key))), "")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _corrupt(name: str, reason: str, content: str) -> ParsedDocument:
+    return ParsedDocument(
+        record=name, state=DocState.CORRUPT, reason=reason, content_hash=digest(content)
+    )
+
+
+def _delimiter(text: str, *, tabs: bool) -> str:
+    if tabs:
+        return "\t"
+    try:
+        return csv.Sniffer().sniff(text[:_SAMPLE], delimiters=",;\t|").delimiter
+    except csv.Error:
+        return ","
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for, such as times and decimals, as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
