@@ -201,16 +201,19 @@ def _served(stores: Stores, facts: Facts) -> Iterator[Difference]:
         yield _missing(Kind.MISSING_VECTORS, facts, expected - len(vectors))
     if len(text | vectors) > document.chunk_count or not document.chunk_count:
         yield _difference(Kind.CHUNK_COUNT, served)
-    elif not document.meta_hash and _was_narrowed(stores, document):
+    elif not _labels_stand(stores, document):
         yield _difference(Kind.OLD_LABELS, served)
 
 
-def _was_narrowed(stores: Stores, document: Document) -> bool:
-    """Whether the labels are others than when the revision was committed, as far as is known."""
+def _labels_stand(stores: Stores, document: Document) -> bool:
+    """Whether the labels are those with which the revision, and so its rows, were written."""
+    born = ids.token_serial(document.revision) + 1
+    if document.serial == born:
+        return True
     for snapshot in stores.catalog.history(document.doc_id):
-        if snapshot.revision == document.revision:
-            return labels_of(snapshot) != labels_of(document)
-    return True
+        if snapshot.serial == born:
+            return labels_of(snapshot) == labels_of(document)
+    return bool(document.meta_hash)  # narrowing empties it
 
 
 def _difference(kind: Kind, facts: Facts) -> Difference:

