@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ingest.plan import Recipe
 from ingest.summary import Failure, RunSummary
 from ingest.work import SERVED, Done, End, Task
 from quarry.errors import QuarryError
@@ -25,13 +26,13 @@ class Address:
     state: DocState
     reason: str
 
-    def entry(self, recipe: str) -> SourceEntry:
+    def entry(self, recipe: Recipe) -> SourceEntry:
         item = self.task.item
         return SourceEntry(
             source=item.source,
             address=item.address,
             tag=item.tag,
-            recipe=recipe,
+            recipe=recipe.of(self.state),
             state=self.state,
             documents=self.end.documents,
             reason=self.reason,

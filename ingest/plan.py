@@ -19,7 +19,27 @@ from quarry.settings import IngestSettings
 MARK = "/"
 """Address of the entry that describes the source itself; a listed address is never like this."""
 _UNFINISHED = "unfinished"
+_LIMITED = frozenset({DocState.TOO_LARGE, DocState.TIMED_OUT})
 _PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What else but an address's content decides how its reading ends."""
+
+    parsers: str
+    """Fingerprint of the parsers and what they may use."""
+    limits: str = ""
+    """Fingerprint of the limits on size, time and memory, for what failed by them."""
+
+    def of(self, state: DocState) -> str:
+        """What an entry of this state remembers; another one later means: read it again."""
+        return digest(self.parsers, self.limits) if state in _LIMITED else self.parsers
+
+
+def recipe_of(parsers: str, settings: IngestSettings) -> Recipe:
+    limits = (settings.max_bytes, settings.parse_timeout_s, settings.parse_memory_mb)
+    return Recipe(parsers, digest(*map(str, limits)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +113,7 @@ def check_origins(before: Known, origins: Sequence[str], *, named: bool) -> None
 
 
 def make_plan(
-    listing: Iterable[SourceItem], before: Known, *, recipe: str, complete: bool = True
+    listing: Iterable[SourceItem], before: Known, *, recipe: Recipe, complete: bool = True
 ) -> Plan:
     """`complete`: what is not listed is gone. Raises UsageError if an address is listed twice."""
     read: list[SourceItem] = []
@@ -154,9 +174,10 @@ def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Itera
         after = page[-1].doc_id
 
 
-def _is_current(entry: SourceEntry, item: SourceItem, recipe: str) -> bool:
+def _is_current(entry: SourceEntry, item: SourceItem, recipe: Recipe) -> bool:
     # What failed may work now: a file's rights can change without its change mark.
-    return (entry.tag, entry.recipe) == (item.tag, recipe) and entry.state is not DocState.FAILED
+    same = (entry.tag, entry.recipe) == (item.tag, recipe.of(entry.state))
+    return same and entry.state is not DocState.FAILED
 
 
 def _orphan(document: Document) -> SourceEntry:

@@ -21,7 +21,7 @@ class Reporter:
         self._callback = callback
         self._clock = clock
         self._started = clock()
-        self._working = 0.0
+        self._first: tuple[float, int, int] | None = None
         self._addresses = 0
         self._bytes = 0
 
@@ -37,9 +37,9 @@ class Reporter:
         if self._callback is None:
             return
         ledger = self._ledger
-        if phase == "indexing" and not self._working:
-            self._working = self.seconds
-        spent = self.seconds - self._working if self._working else 0.0
+        if phase == "indexing" and self._first is None:
+            self._first = (self.seconds, ledger.seen, ledger.bytes)
+        rate, left = self._pace()
         self._callback(
             Progress(
                 phase=phase,
@@ -49,13 +49,23 @@ class Reporter:
                 chunks=ledger.embedded + ledger.reused,
                 failed=ledger.failed,
                 seconds=self.seconds,
-                documents_per_s=ledger.seen / spent if spent > 0 else 0.0,
-                eta_s=self._left(spent),
+                documents_per_s=rate,
+                eta_s=left,
             )
         )
 
-    def _left(self, spent: float) -> float | None:
-        """By bytes, since files differ more in size than in the speed of a byte."""
-        if not self._ledger.bytes or spent <= 0:
-            return None
-        return spent * (self._bytes - self._ledger.bytes) / self._ledger.bytes
+    def _pace(self) -> tuple[float, float | None]:
+        """Documents a second and seconds left, since the first ones came out of the pipeline.
+
+        What is left is told by bytes: files differ more in size than in the time of a byte.
+        """
+        if self._first is None:
+            return 0.0, None
+        since, documents, size = self._first
+        spent = self.seconds - since
+        if spent <= 0:
+            return 0.0, None
+        rate = (self._ledger.seen - documents) / spent
+        done = self._ledger.bytes - size
+        left = spent * (self._bytes - self._ledger.bytes) / done if done else None
+        return rate, left

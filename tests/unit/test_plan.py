@@ -8,12 +8,14 @@ import pytest
 
 from ingest.plan import (
     Known,
+    Recipe,
     check_origins,
     documents_of,
     guarded,
     known,
     make_plan,
     put_mark,
+    recipe_of,
     with_orphans,
 )
 from quarry.errors import UsageError
@@ -21,7 +23,7 @@ from quarry.records import DocState, Document, SourceEntry, SourceItem
 from quarry.settings import IngestSettings
 from quarry.stores.memory import MemoryCatalog
 
-RECIPE = "r1"
+RECIPE = Recipe("r1", "limits")
 
 
 def item(address: str, tag: str = "t") -> SourceItem:
@@ -29,7 +31,10 @@ def item(address: str, tag: str = "t") -> SourceItem:
 
 
 def entry(
-    address: str, documents: int = 1, state: DocState = DocState.INDEXED, recipe: str = RECIPE
+    address: str,
+    documents: int = 1,
+    state: DocState = DocState.INDEXED,
+    recipe: str = RECIPE.parsers,
 ) -> SourceEntry:
     return SourceEntry(
         source="s", address=address, tag="t", recipe=recipe, state=state, documents=documents
@@ -63,13 +68,20 @@ def test_another_recipe_reads_everything_again() -> None:
         (DocState.FAILED, True),
         (DocState.ENCRYPTED, False),
         (DocState.CORRUPT, False),
-        (DocState.TIMED_OUT, False),
         (DocState.PARTIAL, False),
     ],
 )
 def test_what_failed_for_a_passing_reason_is_tried_again(state: DocState, again: bool) -> None:
     plan = make_plan([item("a")], before(entry("a", state=state)), recipe=RECIPE)
     assert bool(plan.read) is again
+
+
+def test_what_failed_by_a_limit_is_tried_again_when_a_limit_changes() -> None:
+    slow = entry("a", state=DocState.TIMED_OUT, recipe=RECIPE.of(DocState.TIMED_OUT))
+    assert make_plan([item("a")], before(slow), recipe=RECIPE).read == ()
+    wider = recipe_of("r1", IngestSettings(parse_timeout_s=600.0))
+    assert make_plan([item("a")], before(slow), recipe=wider).read == (item("a"),)
+    assert make_plan([item("a")], before(entry("a")), recipe=wider).read == ()
 
 
 def test_what_is_listed_no_more_has_vanished() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ingest.ledger import Ledger
+from ingest.plan import Recipe
 from ingest.reporter import Reporter
 from ingest.summary import Progress
 from ingest.work import Done, End, Task
@@ -32,7 +33,7 @@ def test_an_address_is_complete_when_its_end_and_all_its_documents_are_there() -
     assert books.add([End(task=0, documents=2)]) == []
     assert books.add([done(0)]) == []
     (address,) = books.add([done(0)])
-    entry = address.entry("recipe")
+    entry = address.entry(Recipe("recipe"))
     assert (entry.address, entry.tag, entry.documents) == ("0.md", "t", 2)
     assert (entry.state, entry.recipe) == (DocState.INDEXED, "recipe")
 
@@ -48,7 +49,7 @@ def test_an_address_takes_the_state_of_its_documents_or_partial_if_they_differ()
         done(2, DocState.FAILED),
         End(task=2, documents=1, state=DocState.TIMED_OUT, reason="Too slow."),
     ]
-    entries = [address.entry("") for address in books.add(rows)]
+    entries = [address.entry(Recipe("")) for address in books.add(rows)]
     assert [each.state for each in entries] == ["encrypted", "partial", "timed_out"]
     assert [each.reason for each in entries] == [
         "It needs a password.",
@@ -143,18 +144,20 @@ def test_a_second_conflict_is_named() -> None:
 def test_progress_tells_rate_and_what_is_left_by_bytes() -> None:
     now = 0.0
     told: list[Progress] = []
-    tasks = [task(0, size=100), task(1, size=300)]
+    tasks = [task(0, size=50), task(1, size=100), task(2, size=300)]
     books = ledger(*tasks)
     report = Reporter(books, told.append, clock=lambda: now)
     report.expect(tasks)
     now = 5.0
     report("starting")
+    books.add([done(0), End(task=0, documents=1)])
     now = 6.0
     report("indexing")
-    books.add([done(0, DocState.CORRUPT), End(task=0, documents=1)])
+    books.add([done(1, DocState.CORRUPT), End(task=1, documents=1)])
     now = 8.0
     report("indexing")
-    first, _, last = told
-    assert (first.phase, first.eta_s, first.documents_per_s) == ("starting", None, 0.0)
-    assert (last.addresses, last.done, last.documents, last.failed) == (2, 1, 1, 1)
+    starting, first, last = told
+    assert (starting.phase, starting.eta_s, starting.documents_per_s) == ("starting", None, 0.0)
+    assert (first.documents, first.eta_s) == (1, None)
+    assert (last.addresses, last.done, last.documents, last.failed) == (3, 2, 2, 1)
     assert (last.documents_per_s, last.eta_s, last.seconds) == (0.5, 6.0, 8.0)

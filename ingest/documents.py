@@ -1,0 +1,83 @@
+"""The catalog row of a document that was read, and what its chunks are headed with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from ingest.chunking import Head
+from ingest.metadata import DocumentFields, document_fields
+from quarry import ids
+from quarry.errors import ParseError
+from quarry.records import DocState, Document, ParsedDocument, SourceItem
+from quarry.settings import SourceSettings
+from quarry.text import clean
+
+_UNSAFE_IN_URI = re.compile(r"[%#\s\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def document_of(
+    item: SourceItem,
+    parsed: ParsedDocument,
+    beside: Mapping[str, object] | None,
+    *,
+    source: SourceSettings,
+    recipe: str,
+) -> Document:
+    """The row to commit, without serial and revision; its state says whether there is text.
+
+    `beside` is the metadata kept beside the content; None: it could not be read, and so nobody may
+    read the document.
+    """
+    state, reason = parsed.state, parsed.reason
+    fields = DocumentFields(title=parsed.title, tenant=source.tenant)
+    if beside is not None:
+        try:
+            fields = document_fields(parsed, beside, source)
+        except ParseError as error:
+            state, reason = DocState(error.state), error.reason
+    if fields.problem and state is DocState.INDEXED:
+        state, reason = DocState.PARTIAL, fields.problem
+    return Document(
+        doc_id=ids.doc_id(item.source, item.address, parsed.record),
+        source=item.source,
+        address=item.address,
+        uri=f"{item.uri}#{_escaped(parsed.record)}" if parsed.record else item.uri,
+        url=fields.url,
+        title=fields.title,
+        content_hash=parsed.content_hash,
+        meta_hash=fields.meta_hash,
+        recipe=recipe,
+        state=state,
+        error=reason,
+        series=fields.series,
+        version=fields.version,
+        status=fields.status,
+        effective=fields.effective,
+        tenant=fields.tenant,
+        acl=fields.acl,
+        metadata=fields.metadata,
+    )
+
+
+def head_of(document: Document) -> Head:
+    """Title, version and region: what tells a reader of one chunk which document speaks."""
+    return Head(
+        title=_line(document.title),
+        version=_line(document.version),
+        scope=_line(str(document.metadata.get("region", ""))),
+    )
+
+
+def failed(document: Document, state: DocState, reason: str) -> Document:
+    return replace(document, state=state, error=reason)
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _escaped(record: str) -> str:
+    return _UNSAFE_IN_URI.sub(lambda match: quote(match[0], safe="", errors="replace"), record)

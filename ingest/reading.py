@@ -1,0 +1,225 @@
+"""Reading: from a listed address to documents in chunks, and to what has not changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+import structlog
+
+from ingest.chunking import Chunker, ChunkJob
+from ingest.documents import document_of, failed, head_of
+from ingest.plan import documents_of
+from ingest.work import SERVED, Done, End, Row, Task, Work
+from quarry import ids
+from quarry.errors import ParseError, QuarryError
+from quarry.ports import Catalog, Parser, Source
+from quarry.records import Block, DocState, Document, ParsedDocument
+from quarry.settings import Settings
+
+_log = structlog.get_logger(__name__)
+
+CHUNKED_TOGETHER = 64
+"""Documents of one call of the chunker, which counts tokens for all of them at once."""
+RECORD_SUFFIXES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".parquet"})
+_NO_TEXT = "No text was found in it."
+
+
+def holds_records(address: str) -> bool:
+    """By its name; a file that turns out to hold records is read twice, once without use."""
+    return PurePosixPath(address).suffix.lower() in RECORD_SUFFIXES
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the catalog said of a document before its content was read."""
+
+    serial: int
+    mark: tuple[str, str, str, str, str]
+    """Equal marks, equal documents."""
+    served: bool
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A document that is to be written, before it is chunked."""
+
+    task: int
+    seen: _Seen | None
+    document: Document
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    settings: Settings
+    recipe: str
+    """Fingerprint of the parsers, kept with each document."""
+    threads: int
+
+
+class Reader:
+    """Reads and parses addresses, and cuts the documents that are new or changed into chunks.
+
+    The catalog is asked before the content is read, so that an attempt whose content is older than
+    what another writer committed meanwhile loses at its commit.
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: Sequence[Source],
+        parser: Parser,
+        chunker: Chunker,
+        catalog: Catalog,
+        config: ReadSettings,
+    ) -> None:
+        self._sources = sources
+        self._parser = parser
+        self._chunker = chunker
+        self._catalog = catalog
+        self._settings = config.settings
+        self._recipe = config.recipe
+        self._threads = ThreadPoolExecutor(config.threads, thread_name_prefix="read")
+
+    def __call__(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """For each `Task`: `Work` or `Done` for every document found, and one `End`."""
+        waiting: list[_Draft] = []
+        for row in self._read_all([row for row in rows if isinstance(row, Task)]):
+            if isinstance(row, _Draft):
+                waiting.append(row)
+            else:
+                yield row
+            if len(waiting) >= CHUNKED_TOGETHER:
+                yield from self._works(waiting)
+                waiting = []
+        yield from self._works(waiting)
+
+    # ------------------------------------------------------------------------------ reading
+
+    def _read_all(self, tasks: Sequence[Task]) -> Iterator[_Draft | Done | End]:
+        """Plain files side by side; a file of many records, which may be long, as a stream."""
+        plain = [task for task in tasks if not task.several]
+        names = {task.number: ids.doc_id(task.item.source, task.item.address) for task in plain}
+        rows = self._catalog.get(names.values())
+
+        def read(task: Task) -> list[_Draft | Done | End]:
+            row = rows.get(names[task.number])
+            return list(self._read(task, {row.doc_id: _seen(row)} if row else {}))
+
+        for found in self._threads.map(read, plain):
+            yield from found
+        for task in tasks:
+            if task.several:
+                yield from self._read_records(task)
+
+    def _read_records(self, task: Task) -> Iterator[_Draft | Done | End]:
+        rows = documents_of(self._catalog, task.item.source, task.item.address)
+        yield from self._read(replace(task, several=True), {row.doc_id: _seen(row) for row in rows})
+
+    def _read(self, task: Task, before: Mapping[str, _Seen]) -> Iterator[_Draft | Done | End]:
+        found: set[str] = set()
+        rows = 0
+        beside: Mapping[str, object] | None = None
+        fault = ParseError(DocState.EMPTY, _NO_TEXT)
+        try:
+            beside = self._sources[task.source].metadata(task.item)
+            for parsed in self._parsed(task):
+                if parsed.record and not task.several:
+                    yield from self._read_records(task)
+                    return
+                document = self._document(task, parsed, beside)
+                found.add(document.doc_id)
+                rows += 1
+                yield _row(task, document, parsed, before)
+            if rows:
+                gone = [doc_id for doc_id, seen in before.items() if not seen.deleted]
+                yield End(
+                    task=task.number,
+                    documents=rows,
+                    gone=tuple(doc_id for doc_id in gone if doc_id not in found),
+                    before=len(gone),
+                )
+                return
+        except ParseError as error:
+            fault = error
+        except QuarryError:
+            raise
+        except Exception as error:  # one file must not stop a run; the log has the whole fault
+            _log.exception("reading_failed", address=task.item.address)
+            reason = f"Reading it ran into a fault of the program ({type(error).__name__})."
+            fault = ParseError(DocState.FAILED, reason)
+        state = DocState(fault.state)
+        parsed = ParsedDocument(state=state, reason=fault.reason)
+        yield _row(task, self._document(task, parsed, beside), parsed, before)
+        yield End(task=task.number, documents=rows + 1, state=state, reason=fault.reason)
+
+    def _parsed(self, task: Task) -> Iterator[ParsedDocument]:
+        if task.item.size > self._settings.ingest.max_bytes:
+            limit = self._settings.ingest.max_bytes
+            raise ParseError(
+                DocState.TOO_LARGE,
+                f"It has {task.item.size} bytes, and ingest.max_bytes allows {limit}.",
+            )
+        yield from self._parser.parse(self._sources[task.source].read(task.item), task.item)
+
+    def _document(
+        self, task: Task, parsed: ParsedDocument, beside: Mapping[str, object] | None
+    ) -> Document:
+        source = self._settings.source(task.item.source)
+        return document_of(task.item, parsed, beside, source=source, recipe=self._recipe)
+
+    # ----------------------------------------------------------------------------- chunking
+
+    def _works(self, drafts: Sequence[_Draft]) -> Iterator[Row]:
+        known = [draft.document.doc_id for draft in drafts if draft.seen]
+        bases = self._catalog.get(known) if known else {}
+        jobs = [
+            ChunkJob(
+                doc_id=draft.document.doc_id, head=head_of(draft.document), blocks=draft.blocks
+            )
+            for draft in drafts
+        ]
+        for draft, chunks in zip(drafts, self._chunker.chunk(jobs), strict=True):
+            document = draft.document
+            base = bases.get(document.doc_id)
+            if (base.serial if base else 0) != (draft.seen.serial if draft.seen else 0):
+                yield Done(task=draft.task, uri=document.uri, state=document.state, conflict=True)
+            elif document.state in SERVED and not chunks:
+                document = failed(document, DocState.EMPTY, _NO_TEXT)
+                yield Work(task=draft.task, base=base, document=document)
+            else:
+                yield Work(task=draft.task, base=base, document=document, chunks=chunks)
+
+
+def _row(
+    task: Task, document: Document, parsed: ParsedDocument, before: Mapping[str, _Seen]
+) -> _Draft | Done:
+    seen = before.get(document.doc_id)
+    served = document.state in SERVED
+    if served and seen and seen.served and document.content_hash and seen.mark == _mark(document):
+        return Done(
+            task=task.number,
+            uri=document.uri,
+            state=document.state,
+            reason=document.error,
+            unchanged=True,
+        )
+    blocks = parsed.blocks if served else ()
+    return _Draft(task=task.number, seen=seen, document=document, blocks=blocks)
+
+
+def _seen(row: Document) -> _Seen:
+    return _Seen(
+        serial=row.serial,
+        mark=_mark(row),
+        served=bool(row.revision),
+        deleted=row.state is DocState.DELETED,
+    )
+
+
+def _mark(row: Document) -> tuple[str, str, str, str, str]:
+    return (row.content_hash, row.meta_hash, row.recipe, row.state.value, row.error)

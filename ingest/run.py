@@ -1,0 +1,227 @@
+"""One run: what is known, what is planned, and what becomes of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import UTC, datetime
+from typing import Protocol
+
+import structlog
+
+from ingest import removal
+from ingest.index import Index, existing_index, live_catalog, writable_index
+from ingest.ledger import Address, Ledger
+from ingest.plan import (
+    Known,
+    Plan,
+    Recipe,
+    check_origins,
+    guarded,
+    is_mass_delete,
+    known,
+    make_plan,
+    put_mark,
+    with_orphans,
+)
+from ingest.reading import holds_records
+from ingest.reporter import Reporter
+from ingest.stages import StageSettings
+from ingest.summary import Failure, ProgressCallback, RunSummary
+from ingest.targets import Group
+from ingest.work import Done, End, Task
+from quarry.records import DocState, Document, SourceItem
+from quarry.settings import Settings
+from quarry.stores.factory import Stores
+from quarry.stores.milvus_lite import vector_server
+
+
+class Pipeline(Protocol):
+    """Runs tasks through the stages: Ray Data, or one process in tests."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """What `run` needs, entered before the stores are opened."""
+        ...
+
+    def run(self, config: StageSettings, tasks: Sequence[Task]) -> Iterable[list[Done | End]]:
+        """How documents and addresses ended, in batches, as they end."""
+        ...
+
+
+_log = structlog.get_logger(__name__)
+
+
+class Run:
+    """Steps in order: `plan`, then `work` unless the run `is_idle`, then `summary`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        groups: Sequence[Group],
+        *,
+        recipe: Recipe,
+        allow_mass_delete: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self._settings = settings
+        self._groups = groups
+        self._recipe = recipe
+        self._allow_mass_delete = allow_mass_delete
+        self._ledger = Ledger()
+        self._report = Reporter(self._ledger, progress)
+        self._known: list[Known] = []
+        self._plans: list[Plan] = []
+        self._tasks: list[Task] = []
+
+    @property
+    def is_idle(self) -> bool:
+        settled = not any(before.unfinished for before in self._known)
+        return settled and not self._tasks and not any(plan.vanished for plan in self._plans)
+
+    def summary(self) -> RunSummary:
+        return self._ledger.summary(
+            run_id=run_id(),
+            source=", ".join(group.name for group in self._groups),
+            unread=sum(plan.unchanged for plan in self._plans),
+            seconds=self._report.seconds,
+        )
+
+    # ----------------------------------------------------------------------------- planning
+
+    def plan(self, *, named: bool) -> None:
+        """Compares listings with the catalog; reads no content, writes nothing.
+
+        `named`: the source was named on purpose. Raises UsageError, SourceNotFound.
+        """
+        self._report("listing")
+        with live_catalog(self._settings) as catalog:
+            for group in self._groups:
+                before = known(catalog, group.name) if catalog else Known(source=group.name)
+                check_origins(before, group.origins, named=named)
+                before = with_orphans(catalog, before) if catalog else before
+                plan = self._compared(group, before)
+                plan = guarded(plan, before, self._settings.ingest, allow=self._allow_mass_delete)
+                if plan.withheld:
+                    self._withhold(group.name, plan.withheld, before.documents)
+                self._known.append(before)
+                self._plans.append(plan)
+        self._report.expect(self._tasks)
+
+    def _compared(self, group: Group, before: Known) -> Plan:
+        first = sum(len(earlier.sources) for earlier in self._groups[: len(self._plans)])
+        owners: dict[str, int] = {}
+
+        def listing() -> Iterator[SourceItem]:
+            for number, source in enumerate(group.sources, start=first):
+                for item in source.list():
+                    owners[item.address] = number
+                    yield item
+
+        plan = make_plan(listing(), before, recipe=self._recipe, complete=group.complete)
+        for item in plan.read:
+            several = item.address in plan.several or holds_records(item.address)
+            number, source = len(self._tasks), owners[item.address]
+            self._tasks.append(Task(number=number, source=source, item=item, several=several))
+        return plan
+
+    # ------------------------------------------------------------------------------ working
+
+    def work(self, pipeline: Pipeline | None = None) -> None:
+        """Indexes and deletes. Raises what stops it; what was committed until then stays."""
+        with ExitStack() as stack:
+            if self._tasks:
+                self._report("starting")
+                pipeline = pipeline or _ray_pipeline()
+                stack.enter_context(pipeline.session())
+            stack.enter_context(vector_server(self._settings))
+            index = stack.enter_context(self._index())
+            self._mark(index.stores, unfinished=True)
+            self._hide_vanished(index.stores)
+            if pipeline and self._tasks:
+                self._read(index, pipeline)
+            self._report("finishing")
+            self._sweep_vanished(index.stores)
+            index.stores.text.publish()
+            index.stores.vectors.flush()
+            self._mark(index.stores, unfinished=False)
+
+    def _hide_vanished(self, stores: Stores) -> None:
+        for plan in self._plans:
+            removal.hide(stores, _vanished(stores, plan), self._ledger)
+
+    def _sweep_vanished(self, stores: Stores) -> None:
+        for plan in self._plans:
+            removal.sweep(stores, _vanished(stores, plan))
+            for address in plan.vanished:
+                stores.catalog.delete_entry(plan.source, address)
+
+    def _index(self) -> AbstractContextManager[Index]:
+        return writable_index(self._settings) if self._tasks else existing_index(self._settings)
+
+    def _read(self, index: Index, pipeline: Pipeline) -> None:
+        """Two passes at most: the second for what another writer changed during the first."""
+        config = StageSettings(
+            settings=self._settings,
+            generation=index.generation,
+            sources=tuple(source for group in self._groups for source in group.sources),
+            recipe=self._recipe.parsers,
+        )
+        tasks = self._tasks
+        for last in (False, True):
+            self._ledger.expect(tasks, last=last)
+            again: list[Task] = []
+            for rows in pipeline.run(config, tasks):
+                for address in self._ledger.add(rows):
+                    self._finish(index.stores, address)
+                    if address.conflict:
+                        again.append(address.task)
+                self._report("indexing")
+            self._ledger.check()
+            tasks = again
+            if not tasks:
+                break
+
+    def _finish(self, stores: Stores, address: Address) -> None:
+        """The entry comes last: whatever stops the run before it, the address is read again."""
+        if address.conflict:
+            return
+        gone, before = address.end.gone, address.end.before
+        if gone and self._is_suspicious(len(gone), before):
+            self._withhold(address.task.item.uri, len(gone), before)
+            return
+        if gone:
+            removal.delete(stores, stores.catalog.get(gone).values(), self._ledger)
+        stores.catalog.put_entry(address.entry(self._recipe))
+
+    def _is_suspicious(self, gone: int, before: int) -> bool:
+        return not self._allow_mass_delete and is_mass_delete(gone, before, self._settings.ingest)
+
+    def _withhold(self, where: str, gone: int, before: int) -> None:
+        reason = (
+            f"{gone} of {before} documents are not there any more and were kept, since that is "
+            "suspiciously many; pass --allow-mass-delete to delete them."
+        )
+        self._ledger.failures.append(Failure(uri=where, state=DocState.FAILED, reason=reason))
+        _log.warning("mass_delete_withheld", address=where, gone=gone, before=before)
+
+    def _mark(self, stores: Stores, *, unfinished: bool) -> None:
+        for group, before in zip(self._groups, self._known, strict=True):
+            stands = before.origins and not group.complete
+            origins = before.origins if stands else group.origins
+            put_mark(stores.catalog, group.name, origins, unfinished=unfinished)
+
+
+def run_id() -> str:
+    """Sortable by time."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _vanished(stores: Stores, plan: Plan) -> Iterator[Document]:
+    return removal.of_addresses(stores.catalog, plan.source, plan.vanished)
+
+
+def _ray_pipeline() -> Pipeline:
+    from ingest.pipeline import RayPipeline  # takes a second to import
+
+    return RayPipeline()

@@ -1,0 +1,81 @@
+"""Bringing the index in line with its sources, and taking documents out.
+
+    list → compare with the catalog → nothing to do: done, without Ray and without a model
+         → hide what is gone → read, chunk, embed, commit (Ray Data) → sweep what is gone
+
+A run that is stopped or killed anywhere goes on with the next one: an address has an entry only
+when all its documents are committed, and a document is committed as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ingest import parsers, removal
+from ingest.index import existing_index, need_lasting_stores
+from ingest.ledger import Ledger
+from ingest.plan import recipe_of
+from ingest.run import Pipeline, Run, run_id
+from ingest.summary import ProgressCallback, RunSummary
+from ingest.targets import open_targets
+from quarry.settings import Settings
+from quarry.stores.milvus_lite import vector_server, writer_lock
+
+
+def run_sync(
+    settings: Settings,
+    targets: Sequence[str],
+    *,
+    source: str | None = None,
+    allow_mass_delete: bool = False,
+    progress: ProgressCallback | None = None,
+    pipeline: Pipeline | None = None,
+) -> RunSummary:
+    """Reads what is new or changed at the targets, and deletes what is gone from them.
+
+    A folder is a whole source; a single file says nothing about the others of its source. `source`
+    names the source of all targets; `pipeline` is that of Ray Data unless a test gives another.
+
+    Raises UsageError, DataDirBusy and
+    FingerprintMismatch before anything is written; StoreError and ModelError stop a run, and the
+    next one goes on.
+    """
+    need_lasting_stores(settings)
+    run = Run(
+        settings,
+        open_targets(targets, source),
+        recipe=recipe_of(parsers.recipe(settings), settings.ingest),
+        allow_mass_delete=allow_mass_delete,
+        progress=progress,
+    )
+    with writer_lock(settings):
+        run.plan(named=source is not None)
+        if not run.is_idle:
+            run.work(pipeline)
+    return run.summary()
+
+
+def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> RunSummary:
+    """Deletes documents by id, by uri, or all documents of an address.
+
+    They come back when their address changes and is ingested again. Raises UsageError, before
+    anything is deleted, if one of them is not there.
+    """
+    need_lasting_stores(settings)
+    started = time.monotonic()
+    ledger = Ledger()
+    with (
+        writer_lock(settings),
+        vector_server(settings),
+        existing_index(settings) as index,
+    ):
+        found = removal.find(index.stores.catalog, doc_ids_or_uris)
+        removal.delete(index.stores, found, ledger)
+        index.stores.vectors.flush()
+    return ledger.summary(
+        run_id=run_id(),
+        source=", ".join(sorted({document.source for document in found})),
+        unread=0,
+        seconds=time.monotonic() - started,
+    )
