@@ -94,6 +94,15 @@ def read_mapping(text: str) -> dict[str, Any]:
     """
     if len(text) > MAX_YAML_CHARS:
         raise ValueError(f"is longer than {MAX_YAML_CHARS} characters.")
+    try:
+        return _loaded(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"is not valid YAML{_where(error)}.") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply.") from None
+
+
+def _loaded(text: str) -> dict[str, Any]:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -103,10 +112,6 @@ def read_mapping(text: str) -> dict[str, Any]:
             raise ValueError("must hold keys and values.")
         _keep_texts(node)
         return dict(loader.construct_document(node))
-    except yaml.YAMLError as error:
-        raise ValueError(f"is not valid YAML{_where(error)}.") from None
-    except RecursionError:
-        raise ValueError("is nested too deeply.") from None
     finally:
         loader.dispose()
 

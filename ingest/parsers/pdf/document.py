@@ -31,6 +31,8 @@ _JUNK_TITLE = re.compile(
     r"|document\d*|slide \d+|title|\W*",
     re.I,
 )
+_DAMAGE = re.compile(r"(?:syntax|format|library|read) error|cannot load object")
+"""What MuPDF notes of a page that it could not make sense of."""
 _MAX_TITLE_WORDS = 40
 
 
@@ -85,7 +87,7 @@ def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
         repaired = bool(document.is_repaired)
         facts = document.metadata or {}
     blocks, styles = _blocks(reading)
-    _raise_if_nothing(reading, blocks, count, repaired=repaired, ocr=ocr)
+    _raise_if_nothing(reading, blocks, count, repaired=repaired)
     reason = _reason(reading)
     return ParsedDocument(
         title=_title(facts, blocks, styles),
@@ -98,12 +100,15 @@ def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
 
 
 def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
+    import pymupdf
+
     reading = _Reading()
     reader = Reader()
     for index in range(count):
         if time.monotonic() > deadline:
             reading.late = list(range(index + 1, count + 1))
             break
+        pymupdf.TOOLS.reset_mupdf_warnings()
         try:
             page = document.load_page(index)
             lines = _page(page, index + 1)
@@ -113,7 +118,11 @@ def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
                     reading.pictures = reading.pictures or not lines.lines
                 else:
                     reading.scans.append(index + 1)
-        except (RuntimeError, ValueError):  # what PyMuPDF raises for a damaged page
+            elif not lines.lines and _DAMAGE.search(pymupdf.TOOLS.mupdf_warnings()):
+                reading.broken.append(index + 1)
+        except (RuntimeError, ValueError) as error:  # what PyMuPDF raises for a damaged page
+            if "alloc" in str(error):
+                raise MemoryError from None
             reading.broken.append(index + 1)
             continue
         reading.pages.append(lines)
@@ -193,7 +202,7 @@ def _blocks(reading: _Reading) -> tuple[tuple[Block, ...], Styles]:
 
 
 def _raise_if_nothing(
-    reading: _Reading, blocks: tuple[Block, ...], count: int, *, repaired: bool, ocr: bool
+    reading: _Reading, blocks: tuple[Block, ...], count: int, *, repaired: bool
 ) -> None:
     if blocks:
         return
@@ -205,23 +214,22 @@ def _raise_if_nothing(
         raise ParseError(DocState.TIMED_OUT, "No page could be read within the time limit.")
     if reading.broken or repaired:
         raise ParseError(DocState.CORRUPT, "It is a damaged PDF of which nothing can be read.")
-    what = "pictures without letters" if reading.pictures else "no text and no scans"
-    pages = "1 page" if count == 1 else f"{count} pages"
-    raise ParseError(DocState.EMPTY, f"Its {pages} hold {what}.")
+    what = "only pictures without letters" if reading.pictures else "no text and no scan"
+    raise ParseError(DocState.EMPTY, f"There is {what} on its pages ({count}).")
 
 
 def _reason(reading: _Reading) -> str:
     parts = [
-        (reading.broken, "{} cannot be read"),
-        (reading.scans, "{} are scans; set ingest.ocr to true to read them"),
-        (reading.late, "{} were not read within the time limit"),
+        (reading.broken, "could not be read"),
+        (reading.scans, "could not be read without OCR (ingest.ocr)"),
+        (reading.late, "could not be read within the time limit"),
     ]
-    told = [text.format(_numbers(pages)) for pages, text in parts if pages]
-    return "; ".join(told)[:1].upper() + "; ".join(told)[1:] + "." if told else ""
+    told = "; ".join(f"{_numbers(pages)} {text}" for pages, text in parts if pages)
+    return f"{told[0].upper()}{told[1:]}." if told else ""
 
 
 def _numbers(pages: list[int]) -> str:
-    """`pages 3, 5-7`"""
+    """`page 3` or `pages 3, 5-7`"""
     runs: list[list[int]] = []
     for page in pages:
         if runs and page == runs[-1][-1] + 1:
@@ -229,8 +237,8 @@ def _numbers(pages: list[int]) -> str:
         else:
             runs.append([page])
     texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:20]]
-    more = ", …" if len(runs) > 20 else ""
-    return f"pages {', '.join(texts)}{more}"
+    told = ", ".join([*texts, "…"] if len(runs) > 20 else texts)
+    return f"page {told}" if len(pages) == 1 else f"pages {told}"
 
 
 def _title(facts: dict[str, Any], blocks: tuple[Block, ...], styles: Styles) -> str:

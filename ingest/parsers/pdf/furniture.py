@@ -12,19 +12,20 @@ from ingest.parsers.pdf.lines import Line
 _MARGIN = 0.12
 """Share of the page's height at its top and bottom where furniture stands."""
 _MIN_PAGES = 3
-_FIGURES = re.compile(r"\d+")
+_FIGURES = re.compile(r"\d{1,4}(?!\d)")
 _PAGE_NUMBER = re.compile(
-    r"\W*(?:page|p\.|seite|página|pagina|стр\.?)?\W*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?\W*",
+    r"\W*(?:page|p\.|seite|página|pagina|стр\.?)?\W*(\d{1,4})(?:\s*(?:of|/|von|de)\s*\d{1,4})?\W*",
     re.I,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    page: int
     line: Line
-    key: tuple[str, int]
-    """What it says, figures aside, and roughly where."""
+    keys: frozenset[tuple[str, int]]
+    """What it says and roughly where; also with each number told by its distance to the page's."""
+    offset: int | None
+    """How far it is from the number of its page, if it is a page number and nothing else."""
 
 
 def without_furniture(pages: Sequence[tuple[int, float, list[Line]]]) -> list[list[Line]]:
@@ -33,25 +34,22 @@ def without_furniture(pages: Sequence[tuple[int, float, list[Line]]]) -> list[li
     A running head stays where it stands first; page numbers go everywhere.
     """
     candidates = [
-        _Candidate(number, line, (_key(line.text), round(line.middle / 12)))
+        _Candidate(line, _keys(line, number), _offset(line.text, number))
         for number, height, lines in pages
         for line in lines
         if _in_margin(line, height) and not line.table
     ]
-    counts = Counter(key for key in {(c.page, c.key): c.key for c in candidates}.values())
-    offsets = Counter(
-        offset for c in candidates if (offset := _offset(c.line.text, c.page)) is not None
-    )
+    repeats = Counter(key for candidate in candidates for key in candidate.keys)
+    numbers = Counter(candidate.offset for candidate in candidates)
     seen: set[tuple[str, int]] = set()
     dropped: set[int] = set()
     for candidate in candidates:
-        offset = _offset(candidate.line.text, candidate.page)
-        if offset is not None and (offset == 0 or offsets[offset] > 1):
+        offset = candidate.offset
+        running = {key for key in candidate.keys if repeats[key] >= _MIN_PAGES}
+        numbered = offset is not None and (offset == 0 or numbers[offset] > 1)
+        if numbered or running & seen:
             dropped.add(id(candidate.line))
-        elif counts[candidate.key] >= _MIN_PAGES:
-            if candidate.key in seen:
-                dropped.add(id(candidate.line))
-            seen.add(candidate.key)
+        seen |= running
     return [[line for line in lines if id(line) not in dropped] for _, _, lines in pages]
 
 
@@ -59,11 +57,15 @@ def _in_margin(line: Line, height: float) -> bool:
     return line.middle < height * _MARGIN or line.middle > height * (1 - _MARGIN)
 
 
-def _key(text: str) -> str:
-    return _FIGURES.sub("#", " ".join(text.split()).lower())
+def _keys(line: Line, page: int) -> frozenset[tuple[str, int]]:
+    text, place = " ".join(line.text.split()).lower(), round(line.middle / 12)
+    told = [
+        f"{text[: match.start()]}{int(match[0]) - page:+}{text[match.end() :]}"
+        for match in _FIGURES.finditer(text)
+    ]
+    return frozenset((key, place) for key in (text, *told))
 
 
 def _offset(text: str, page: int) -> int | None:
-    """How far a page number is from the number of its page; None if the text is none."""
     match = _PAGE_NUMBER.fullmatch(text.strip())
     return int(match[1]) - page if match and match[1].isdecimal() else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ingest.parsers.pdf.lines import Box, Turn, mended
+from ingest.parsers.pdf.lines import Box, Drawn, Turn, mended
 
 _SNAP = 3.0
 """Points by which lines that meet may miss each other."""
@@ -271,6 +271,7 @@ def _glyphs(page: Any, turn: Turn) -> list[tuple[float, float, str, bool, int]]:
 
     flags = pymupdf.TEXT_PRESERVE_LIGATURES | pymupdf.TEXT_PRESERVE_WHITESPACE
     found: list[tuple[float, float, str, bool, int]] = []
+    drawn = Drawn()
     number = 0
     for block in page.get_text("rawdict", flags=flags)["blocks"]:
         for line in block.get("lines", ()):
@@ -279,7 +280,7 @@ def _glyphs(page: Any, turn: Turn) -> list[tuple[float, float, str, bool, int]]:
                 bold = bool(span["flags"] & 16) or "bold" in span["font"].lower()
                 for glyph in span["chars"]:
                     char = mended(glyph["c"], tex=False)
-                    if char:
-                        x0, y0, x1, y1 = turn(glyph["bbox"])
+                    x0, y0, x1, y1 = turn(glyph["bbox"])
+                    if char and not drawn.again(char, x0, y0, span["size"]):
                         found.append(((x0 + x1) / 2, (y0 + y1) / 2, char, bold, number))
     return found

@@ -28,6 +28,8 @@ _RAISED = str.maketrans("0123456789+-−=()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻
 _RAISED_TEXT = re.compile(r"[-+−]?\d{1,3}")
 
 _MOST = 0.8
+_BESIDE = 0.15
+"""Font sizes by which a second drawing of the same text is moved at most."""
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 _ODD_SIGNS = frozenset('#?!"@;$&')
 
@@ -92,16 +94,34 @@ def page_lines(page: Any) -> PageLines:
     upright: list[Line] = []
     aside: list[Line] = []
     lost = 0
+    drawn = Drawn()
     for line in raw:
         same = _quarter(line["dir"]) == direction
         for found in _lines(line, turn, tex=tex):
             if _meaningless(found):
                 lost += len(found.text)
-            else:
+            elif not drawn.again(found.text, found.x0, found.y0, found.size):
                 found.aside = not same
                 (upright if same else aside).append(found)
     _, _, width, height = turn(tuple(page.rect))
     return PageLines(upright, aside, lost, turn, width, height)
+
+
+class Drawn:
+    """What has been drawn where: fake bold and shadows draw the same once more beside itself."""
+
+    def __init__(self) -> None:
+        self._places: set[tuple[str, float, int, int]] = set()
+
+    def again(self, text: str, x: float, y: float, size: float) -> bool:
+        """Whether this text stands already within a fraction of its font size."""
+        near = max(_BESIDE * size, 0.1)
+        column, row = int(x / near), int(y / near)
+        around = ((column + i, row + j) for i in (-1, 0, 1) for j in (-1, 0, 1))
+        if any((text, size, *place) in self._places for place in around):
+            return True
+        self._places.add((text, size, column, row))
+        return False
 
 
 def _meaningless(line: Line) -> bool:
