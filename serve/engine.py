@@ -9,21 +9,32 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing, contextmanager
+from typing import Protocol
 
 from quarry.generations import open_live
 from quarry.records import Answer, SearchRequest, SearchResult
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
-from serve.graph import Answerer, Event, Final, Searcher
+from serve.graph import Answerer, Event, Final, Gathered, Searcher
 from serve.index import Index
 from serve.models import LoadedModels, load_models, search_models
 from serve.stage import Deadline, Threads
 
 
+class Searching(Protocol):
+    """The half of the path that works on the stores: `Searcher`, or one elsewhere."""
+
+    async def search(self, request: SearchRequest) -> SearchResult: ...
+
+    async def gather(self, request: SearchRequest) -> Gathered: ...
+
+    async def ready(self) -> dict[str, str]: ...
+
+
 class Engine:
     """Searches and answers; safe for many requests at once and for several event loops."""
 
-    def __init__(self, *, searcher: Searcher, answerer: Answerer) -> None:
+    def __init__(self, *, searcher: Searching, answerer: Answerer) -> None:
         self._searcher = searcher
         self._answerer = answerer
 

@@ -19,6 +19,9 @@ PRIVATE = frozenset(
 )
 """Fields whose values never reach a log, wherever they stand in an event."""
 
+CHATTY = ("faiss", "httpcore", "httpx", "pymilvus", "sentence_transformers", "urllib3")
+"""Loggers of libraries that say at level info what is of use to their authors only."""
+
 
 def configure_logging(settings: TelemetrySettings, *, stream: TextIO | None = None) -> None:
     """Sets up this process: one line an event, private fields redacted.
@@ -54,7 +57,7 @@ def configure_logging(settings: TelemetrySettings, *, stream: TextIO | None = No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for chatty in ("httpx", "httpcore", "urllib3", "pymilvus", "sentence_transformers"):
+    for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
 
 

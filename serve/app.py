@@ -1,0 +1,203 @@
+"""Runs the server on this machine: port, address file, local Ray, and an orderly end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import logging
+import os
+import re
+import secrets
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from quarry.access.principals import load_users
+from quarry.errors import ConfigError, ModelError, PortInUse, QuarryError
+from quarry.settings import ServeSettings, Settings
+from quarry.stores.milvus_lite import vector_server
+
+_log = structlog.get_logger(__name__)
+
+SERVER_FILE = "server.json"
+APP_NAME = "quarry"
+LEAST_CPUS = 2
+"""Logical cores that all deployments together fit on."""
+LOCAL_RAY = {
+    # The node listens on loopback and lives as long as this process: no tokens, no reports.
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Lines of replicas come out as they are: equal ones too, and without colour codes.
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_COLOR_PREFIX": "0",
+}
+"""Environment of a local Ray; what is set already stays."""
+
+Ready = Callable[[str], None]
+
+
+def run(settings: Settings, *, block: bool = True, on_ready: Ready | None = None) -> None:
+    """Serves until SIGINT or SIGTERM; `on_ready` gets the address once questions are answered.
+
+    With `block` false it stops after that. Raises PortInUse, ConfigError, and what keeps a part
+    from starting.
+    """
+    with _interruptible(), serving(settings) as url:
+        if on_ready is not None:
+            on_ready(url)
+        if block:
+            signal.pause()
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """A server that runs while inside; gives its address."""
+    port = _free_port(settings.serve)
+    if settings.access.users_file:
+        load_users(settings.access.users_file)  # says what is wrong before anything starts
+    url = f"http://{_reachable(settings.serve.host)}:{port}"
+    token = secrets.token_urlsafe(32)
+    with ExitStack() as stack:
+        stack.enter_context(_local_ray())  # forks, so before threads of the vector server
+        stack.enter_context(vector_server(settings))
+        _deploy(settings, port=port, token=token)
+        stack.enter_context(_published(settings.data_dir, url=url, token=token))
+        _log.info("serving", url=url)
+        yield url
+
+
+def _deploy(settings: Settings, *, port: int, token: str) -> None:
+    from ray import serve
+
+    from serve.deployments import build
+
+    quiet = {"log_level": "ERROR", "enable_access_log": False}
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    serve.start(
+        proxy_location="HeadOnly",
+        http_options={"host": settings.serve.host, "port": port},
+        logging_config=quiet,
+    )
+    try:
+        serve.run(build(settings, token), name=APP_NAME, logging_config=quiet)
+    except RuntimeError as error:
+        raise _why(serve.status(), error) from error
+
+
+def _why(status: Any, error: RuntimeError) -> QuarryError:
+    """What a part that cannot start has raised: its last words in Serve's status."""
+    deployments = status.applications[APP_NAME].deployments
+    told = [str(error), *(deployment.message for deployment in deployments.values())]
+    for kind in _tree(QuarryError):
+        for text in told:
+            match = re.search(rf"\b{kind.__name__}(?:\)|\b): (.+)", text)
+            if match and "__init__" not in vars(kind):
+                return kind(match[1].strip())
+    return ModelError("A part of the server could not start; its log above says why.")
+
+
+def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
+    for below in kind.__subclasses__():
+        yield from _tree(below)
+    yield kind
+
+
+# ------------------------------------------------------------------------------- this machine
+
+
+@contextmanager
+def _local_ray() -> Iterator[None]:
+    """A Ray of this process alone, without dashboard."""
+    for name, value in LOCAL_RAY.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    on_term = signal.getsignal(signal.SIGTERM)
+    ray.init(
+        address="local",
+        num_cpus=max(LEAST_CPUS, os.cpu_count() or 1),
+        include_dashboard=False,
+        configure_logging=False,
+        logging_level=logging.ERROR,
+        log_to_driver=True,
+        _node_ip_address="127.0.0.1",
+    )
+    signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _free_port(settings: ServeSettings) -> int:
+    """The port to listen on, 0 replaced by a free one. Raises PortInUse, ConfigError."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise PortInUse(
+                    f"Port {settings.port} of {settings.host} is in use; stop what uses it, or set "
+                    "serve.port to another one or to 0."
+                ) from None
+            raise ConfigError(
+                f"The server cannot listen on {settings.host} port {settings.port}; check "
+                "serve.host and serve.port."
+            ) from error
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _reachable(host: str) -> str:
+    """The host as this machine reaches it, for a URL."""
+    if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+@contextmanager
+def _published(folder: Path, *, url: str, token: str) -> Iterator[None]:
+    """The address and the local token in a file that only this user can read."""
+    path = folder / SERVER_FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{SERVER_FILE}.")  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"url": url, "pid": os.getpid(), "token": token}, file)
+    Path(name).replace(path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            if json.loads(path.read_text(encoding="utf-8"))["token"] == token:
+                path.unlink()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Leaves the block at SIGINT or SIGTERM; further signals wait until all is stopped."""
+    watched = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in watched}
+
+    def stop(_number: int, _frame: Any) -> None:
+        for number in watched:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in watched:
+        signal.signal(number, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _log.info("stopped")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
