@@ -199,5 +199,5 @@ def test_the_examples_of_the_documentation_are_filters() -> None:
     page = (REPO / "docs" / "filters.md").read_text(encoding="utf-8")
     examples = [line.strip() for line in page.splitlines() if line.startswith("    ")]
     assert len(examples) >= 3
-    for example in examples:
-        assert parse_filter(example) != EVERYTHING
+    for shown in examples:
+        assert parse_filter(shown) != EVERYTHING
