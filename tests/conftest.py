@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Ray forks, and a fork next to gRPC's threads (Milvus Lite runs some) can hang. Read at its import.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+settings.register_profile("quarry", deadline=None)  # a busy machine is no failure
+settings.load_profile("quarry")
 
 REPO = Path(__file__).resolve().parent.parent
 
