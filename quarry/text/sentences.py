@@ -27,6 +27,7 @@ _LIST_NUMBER = regex.compile(
     r"(?:^|\n)[^\S\n]*(?:[-*•]\s+)?\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})\.$"
 )
 _NEW_ITEM = regex.compile(r"[-*•‣▪–+]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s|[|#>]")
+_LABEL = regex.compile(r"[^:;\n]{1,60}: ")
 _WRAPPED_LINE = 40
 """A line shorter than this was ended on purpose, not by wrapping."""
 
@@ -91,6 +92,9 @@ def _line_ends(text: str, start: int, match: regex.Match[str]) -> bool:
         return True
     line_start = max(start, text.rfind("\n", 0, match.start()) + 1)
     line = text[line_start : match.start()]
+    label = _LABEL.match(line)
+    if label is not None and text.startswith(label.group(), match.end()):
+        return True  # rows of a table, each "column: cell; column: cell"
     if len(line) < _WRAPPED_LINE or line.endswith((".", "!", "?", ":", ";", "|")):
         return not line.endswith(tuple(",-")) or bool(_NEW_ITEM.match(text, match.end()))
     return bool(_NEW_ITEM.match(text, match.end()))

@@ -66,6 +66,13 @@ def test_sentences_end_where_a_reader_would_end_them(text: str, parts: list[str]
     assert _split(text) == parts
 
 
+def test_table_rows_are_apart_however_long_they_are() -> None:
+    rows = [
+        f"City: Town {n}; Daily allowance: {n}2 USD; Hotel limit per night: {n} USD" for n in "123"
+    ]
+    assert _split("\n".join(rows)) == rows
+
+
 def test_a_wrapped_line_does_not_end_a_sentence() -> None:
     text = "This sentence is long enough to be wrapped by the\neditor of the page. The next one."
     assert _split(text)[1] == "The next one."
