@@ -15,9 +15,11 @@ _MARKS = (  # the longer first: UTF-32 starts like UTF-16
 _SAMPLE = 65_536
 _BAD_SHARE = 0.001
 """Share of bytes that may be broken in a text that is otherwise UTF-8."""
-_WESTERN = re.compile(
-    r"cp125[0247]|latin_?1|iso8859_(?:1|9|15)|mac_\w+|cp(?:437|850|858|1140)|hp_\w+"
+_BELIEVED = re.compile(
+    r"cp125[013568]|cp(?:874|932|949|950)|iso8859_[2-8]|iso2022_\w+|koi8_[rtu]|gb\w+|big5\w*"
+    r"|shift_jis\w*|euc_\w+|tis_620|mac_cyrillic"
 )
+"""Encodings that a guess is believed for; all others are taken for Windows' Western one."""
 _DOUBLE = re.compile(
     "[\u00c2-\u00df][\u0080-\u00bf]|[\u00e0-\u00ef][\u0080-\u00bf]{2}|[\u00f0-\u00f4][\u0080-\u00bf]{3}"
 )
@@ -100,7 +102,7 @@ def _legacy(content: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     best = from_bytes(content[: 4 * _SAMPLE]).best()
-    if best is not None and not _WESTERN.fullmatch(best.encoding):
+    if best is not None and _BELIEVED.fullmatch(best.encoding):
         text = _declared(content, best.encoding)
         if text is not None:
             return text

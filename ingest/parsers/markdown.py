@@ -16,7 +16,8 @@ from quarry.records import Block, BlockKind, DocState, ParsedDocument
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _FRONT = re.compile(
-    r"---[ \t]*(?:\r\n|\r|\n)(.*?)^(?:---|\.\.\.)[ \t]*$(?:\r\n|\r|\n)?", re.M | re.S
+    r"---[ \t]*(?:\r\n|\r|\n)(.*?(?:\r\n|\r|\n)|)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)",
+    re.S,
 )
 _LOOKS_LIKE_FIELDS = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'-][\w \"'.-]*:(?:\s|$)")
 _ATTRIBUTES = re.compile(

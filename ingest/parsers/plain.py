@@ -17,8 +17,8 @@ _BULLET = re.compile(r"\s*(?:[-*•‣◦▪●·–]|\(?[1-9]\d{0,2}[.)]|[a-z]\
 _ENDS_SENTENCE = re.compile(r"[.!?:;…。！？؟][\"'”’»)\]]*(?:\[\d+\])*\s*$")
 _NEIGHBOURS = 15
 """Lines before and after that tell how wide the lines are here."""
-_MAX_WRAP = 160
-"""Longer lines are whole paragraphs."""
+_MIN_WRAP, _MAX_WRAP = 40, 160
+"""Widths of lines that were wrapped by hand: shorter ones are meant, longer ones paragraphs."""
 
 
 class _End(Enum):
@@ -94,7 +94,7 @@ def _line_ends(lines: Sequence[_Line]) -> list[_End]:
         word = lines[position + 1].text.split(maxsplit=1)[0]
         room = width - lengths[position]
         stopped = _ENDS_SENTENCE.search(lines[position].text) is not None
-        if width > _MAX_WRAP:
+        if not _MIN_WRAP <= width <= _MAX_WRAP:
             ends.append(_End.LINE)
         elif room <= len(word) or (not stopped and (room <= width / 4 or word[0].islower())):
             ends.append(_End.WRAP)

@@ -1,0 +1,175 @@
+"""HTML as a reader of the page sees it: no scripts, menus or hidden parts, tables made regular."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.parsers.html import declared_encoding, parse_html
+from quarry.records import Block, BlockKind
+
+
+def blocks(html: str) -> list[Block]:
+    return list(parse_html(html).blocks)
+
+
+def texts(html: str) -> list[str]:
+    return [block.text for block in blocks(html)]
+
+
+def table(html: str) -> Block:
+    return next(block for block in blocks(html) if block.kind is BlockKind.TABLE)
+
+
+def test_scripts_styles_menus_and_hidden_parts_are_not_read() -> None:
+    html = """<html><head><title>T</title><style>p {}</style></head><body>
+    <nav>Menu</nav><script>let a = "x"</script><noscript>js</noscript><template>later</template>
+    <p hidden>no</p><p style="color: red; display:none">no</p><div aria-hidden="true">no</div>
+    <form><label>Name</label><input value="no"><select><option>no</option></select>
+    <button>no</button></form><svg><title>no</title><text>no</text></svg>
+    <!-- no --><p>Yes</p></body></html>"""
+    assert texts(html) == ["Name", "Yes"]
+
+
+def test_the_main_part_of_a_page_is_enough_if_it_holds_the_text() -> None:
+    page = "<header>Kestrel</header>{}<footer>Imprint</footer>"
+    assert texts(page.format("<main><p>Tents can be returned.</p></main>")) == [
+        "Tents can be returned."
+    ]
+    two = page.format("<article>One</article><article>Two</article>")
+    assert texts(two) == ["Kestrel", "One", "Two", "Imprint"]
+    tiny = "<p>" + "All of the text stands outside. " * 5 + "</p><main>x</main>"
+    assert len(texts(tiny)) == 2
+
+
+def test_blanks_collapse_and_breaks_stay() -> None:
+    html = "<p>one \n  two<br>three <b>f</b>our</p>loose <i>text</i><div>five<p>six</div>seven"
+    assert texts(html) == ["one two\nthree four", "loose text", "five", "six", "seven"]
+
+
+def test_headings_have_their_level_and_the_anchor_that_the_page_gives() -> None:
+    html = """<h1 id="top">A</h1><h2><a name="b"></a>B</h2><section id="c"><h3>C</h3></section>
+    <h2>D <span id="d"></span></h2><h2>E</h2>"""
+    assert [(b.level, b.text, b.anchor) for b in blocks(html)] == [
+        (1, "A", "top"),
+        (2, "B", "b"),
+        (3, "C", "c"),
+        (2, "D", "d"),
+        (2, "E", ""),
+    ]
+
+
+def test_lists_keep_depth_and_number() -> None:
+    html = """<ul><li>a<ul><li>deep</li></ul></li><li><p>b</p><p>more</p></li></ul>
+    <ol start="3"><li>c</li><li><p>d</p></li></ol>"""
+    assert [(b.kind.value, b.level, b.text) for b in blocks(html)] == [
+        ("list_item", 0, "a"),
+        ("list_item", 1, "deep"),
+        ("list_item", 0, "b"),
+        ("paragraph", 0, "more"),
+        ("list_item", 0, "3. c"),
+        ("list_item", 0, "4. d"),
+    ]
+
+
+def test_code_keeps_its_lines_and_its_language() -> None:
+    (block,) = blocks('<pre><code class="hljs language-python">if x:\n    y()\n</code></pre>')
+    assert (block.kind, block.text, block.language) == (
+        BlockKind.CODE,
+        "if x:\n    y()",
+        "python",
+    )
+
+
+def test_spans_are_repeated_so_that_every_row_is_whole() -> None:
+    html = """<table><tr><th rowspan=2>Code</th><th colspan=2>Limits</th></tr>
+    <tr><th>Low</th><th>High</th></tr>
+    <tr><td rowspan=2>E-1</td><td>1</td><td>2</td></tr><tr><td colspan=2>none</td></tr></table>"""
+    block = table(html)
+    assert block.header == ("Code", "Limits Low", "Limits High")
+    assert block.rows == (("E-1", "1", "2"), ("E-1", "none", "none"))
+
+
+def test_lists_and_tables_inside_a_cell_are_told_in_words() -> None:
+    html = """<table><tr><th>Duck</th><th>Where</th></tr><tr><td>Teal<br><i>small</i></td>
+    <td><ul><li>Pond</li><li>Marsh</li></ul></td></tr><tr><td>Quack</td>
+    <td><table><tr><td>Short</td><td>quak</td></tr><tr><td>Long</td><td>quaak</td></tr></table>
+    </td></tr></table>"""
+    assert table(html).rows == (
+        ("Teal small", "Pond; Marsh"),
+        ("Quack", "Short, quak; Long, quaak"),
+    )
+    assert [b.kind for b in blocks(html)] == [BlockKind.TABLE]
+
+
+def test_a_first_row_names_the_columns_only_if_it_looks_like_names() -> None:
+    named = "<table><tr><td>Plan</td><td>Price</td></tr><tr><td>Basic</td><td>20</td></tr></table>"
+    assert table(named).header == ("Plan", "Price")
+    plain = "<table><tr><td>7</td><td>8</td></tr><tr><td>9</td><td>10</td></tr></table>"
+    assert table(plain).header == ("", "")
+    assert table(plain).rows == (("7", "8"), ("9", "10"))
+
+
+def test_a_caption_stands_before_its_table() -> None:
+    html = """<table><caption>Prices</caption>
+    <tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table>"""
+    assert texts(html) == ["Prices", "A | B\n1 | 2"]
+
+
+def test_a_table_that_only_arranges_the_page_is_read_as_text() -> None:
+    html = """<table role="presentation"><tr><td>Left</td><td>Right</td></tr></table>
+    <table><tr><td><h2>News</h2><p>Text</p></td><td>Aside</td></tr></table>
+    <table><tr><td>Box</td></tr></table>"""
+    assert texts(html) == ["Left", "Right", "News", "Text", "Aside", "Box"]
+
+
+def test_absurd_spans_do_not_eat_the_memory() -> None:
+    html = '<table><tr><td colspan="99999">a</td><td rowspan="99999">b</td></tr></table>'
+    assert table(html).rows == (("a",) * 1000 + ("b",),)
+
+
+def test_deep_nesting_is_read_without_recursion() -> None:
+    depth = 20_000
+    assert texts("<div>" * depth + "deep" + "</div>" * depth) == ["deep"]
+
+
+def test_title_address_and_author_come_from_the_head() -> None:
+    html = """<head><title>Returns | Kestrel Gear</title><meta name=author content=Ada>
+    <meta property="og:url" content="https://kestrel.example/help/">
+    <link rel=canonical href="returns">
+    </head><body><h1>Returns</h1></body>"""
+    document = parse_html(html)
+    assert document.title == "Returns"
+    assert document.properties == {"author": "Ada", "url": "https://kestrel.example/help/returns"}
+    assert parse_html("<title>Only a title</title><p>x").title == "Only a title"
+    assert parse_html("<link rel=canonical href='javascript:x'><p>x").properties == {}
+
+
+def test_a_page_says_how_it_is_encoded() -> None:
+    assert declared_encoding(b'<meta charset="windows-1252">') == "windows-1252"
+    assert (
+        declared_encoding(b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>")
+        == "koi8-r"
+    )
+    assert declared_encoding(b"<p>none</p>") == ""
+
+
+def test_offsets_are_those_of_the_text_with_a_blank_line_between_blocks() -> None:
+    found = blocks("<h1>A</h1><p>b c</p><ul><li>d</li></ul>")
+    text = "\n\n".join(block.text for block in found)
+    assert [text[b.start : b.end] for b in found] == [b.text for b in found]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "<p> </p> <ul> <li> </ul> <table> <tr> <td> </table> <h1> <pre> x y\n <br> <b> &amp;"
+            " <svg> <title> <main> <caption> <template> <style>".split(" ")
+        ),
+        max_size=40,
+    )
+)
+def test_no_tag_soup_makes_parsing_crash(parts: list[str]) -> None:
+    for block in parse_html("".join(parts)).blocks:
+        assert block.text.strip() or block.rows
+        assert all(len(row) == len(block.header) for row in block.rows)

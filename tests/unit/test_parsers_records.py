@@ -1,0 +1,182 @@
+"""Files of many records: one document each, bad ones named, names unique, memory bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.metadata import document_fields
+from ingest.parsers import parse_item
+from ingest.parsers.tabular import parse_csv, parse_jsonl, parse_parquet
+from quarry.errors import ParseError
+from quarry.records import BlockKind, DocState, ParsedDocument, SourceItem
+from quarry.settings import IngestSettings, SourceSettings
+
+
+def jsonl(*records: object) -> list[ParsedDocument]:
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    return list(parse_jsonl("\n".join(lines).encode()))
+
+
+def states(documents: list[ParsedDocument]) -> list[tuple[str, str, str]]:
+    return [(d.record, d.state.value, d.reason) for d in documents]
+
+
+def test_a_beir_record_is_a_document_with_its_title_text_and_metadata() -> None:
+    (found,) = jsonl(
+        {"_id": "d1", "title": "Slipstream", "text": "A wing.", "metadata": {"year": 1958}}
+    )
+    assert (found.record, found.title, found.metadata) == ("d1", "Slipstream", {"year": 1958})
+    assert [block.text for block in found.blocks] == ["A wing."]
+
+
+def test_any_object_will_do_and_its_other_fields_are_metadata() -> None:
+    (found,) = jsonl(
+        {
+            "id": 7,
+            "name": "Tent",
+            "body": "Two rooms.\n\nLight.",
+            "price": 299.5,
+            "tags": ["a", "b"],
+        }
+    )
+    assert (found.record, found.title) == ("7", "Tent")
+    assert [block.text for block in found.blocks] == ["Two rooms.", "Light."]
+    assert found.metadata == {"price": 299.5, "tags": ["a", "b"]}
+
+
+def test_an_object_without_a_text_is_a_row_with_column_names() -> None:
+    (found,) = jsonl({"id": "ORD-99107", "parcel": "damaged", "refund": True, "acl": ["staff"]})
+    (block,) = found.blocks
+    assert block.kind is BlockKind.TABLE
+    assert (block.header, block.rows) == (("parcel", "refund"), (("damaged", "true"),))
+    assert found.metadata["acl"] == ["staff"]
+
+
+def test_long_and_nested_fields_are_text_since_they_are_no_metadata() -> None:
+    (found,) = jsonl({"id": "a", "text": "T.", "notes": "x" * 1500, "parts": [{"n": 1}]})
+    assert [b.text[:12] for b in found.blocks] == ["T.", "notes: xxxxx", 'parts: [{"n"']
+    assert found.metadata == {}
+
+
+def test_a_bad_line_is_named_and_the_others_go_on() -> None:
+    found = jsonl(
+        {"_id": "a", "text": "x"}, "{broken", "", "[1]", '{"a": 1, "a": 2}', {"text": "z"}
+    )
+    assert states(found) == [
+        ("a", "indexed", ""),
+        ("line-2", "corrupt", "Line 2 is not valid JSON."),
+        ("line-4", "corrupt", "Line 4 is not a JSON object."),
+        ("line-5", "corrupt", "Line 5 gives a key twice."),
+        ("line-6", "indexed", ""),
+    ]
+
+
+def test_a_line_of_hostile_json_is_only_a_bad_line() -> None:
+    deep, huge = "[" * 100_000, '{"a": ' + "9" * 10_000 + "}"
+    found = jsonl(f'{{"a": {deep}', huge, '{"text": "fine", "x": NaN}')
+    assert [d.state.value for d in found] == ["corrupt", "corrupt", "indexed"]
+
+
+def test_names_are_unique_and_a_repeated_id_is_told() -> None:
+    found = jsonl(
+        {"_id": "a", "text": "1"}, {"_id": "a", "text": "2"}, {"_id": "line-2", "text": "3"}
+    )
+    assert states(found) == [
+        ("a", "indexed", ""),
+        ("line-2", "corrupt", "Line 2 repeats the id of an earlier one."),
+        ("line-3", "corrupt", "Line 3 repeats the id of an earlier one."),
+    ]
+
+
+def test_a_record_without_text_is_empty_not_indexed() -> None:
+    (found,) = jsonl({"_id": "471", "title": "", "text": ""})
+    assert (found.state, found.reason) == (DocState.EMPTY, "Line 1 has no text.")
+
+
+def test_the_hash_follows_the_record_and_not_its_spelling() -> None:
+    spellings = ['{"_id": "a", "text": "x", "n": 1}', '{"n":1, "text":"x", "_id":"a"}']
+    (one,), (same,) = (jsonl(spelling) for spelling in spellings)
+    (other,) = jsonl('{"_id": "a", "text": "x", "n": 2}')
+    assert one.content_hash == same.content_hash != other.content_hash
+
+
+def test_a_status_of_the_record_s_own_is_not_taken_for_the_document_s() -> None:
+    source = SourceSettings(default_acl=("public",))
+    (ticket,) = jsonl({"id": "1", "text": "x", "status": "Closed", "url": "/tickets/1"})
+    found = document_fields(ticket, {}, source)
+    assert (found.status.value, found.url) == ("current", "")
+    assert found.metadata == {"record.status": "Closed", "record.url": "/tickets/1"}
+    (draft,) = jsonl({"id": "1", "text": "x", "status": "draft"})
+    assert document_fields(draft, {}, source).status.value == "draft"
+
+
+def test_jsonl_may_be_utf16_or_carry_a_byte_order_mark() -> None:
+    line = '{"_id": "é", "text": "größer"}'
+    for encoding in ("utf-8-sig", "utf-16"):
+        assert [d.record for d in parse_jsonl(line.encode(encoding))] == ["é"]
+
+
+def test_records_are_yielded_while_the_file_is_read() -> None:
+    content = b'{"text": "x"}\n' * 100_000
+    stream = parse_jsonl(content)
+    assert [next(stream).record for _ in range(3)] == ["line-1", "line-2", "line-3"]
+
+
+@given(st.lists(st.text(alphabet='{}[]":,ab1\\ \u00e9', max_size=30), max_size=8))
+def test_no_line_makes_reading_crash_and_every_line_is_told(lines: list[str]) -> None:
+    found = list(parse_jsonl("\n".join(lines).encode()))
+    assert len(found) == sum(1 for line in lines if line.strip())
+    assert len({document.record for document in found}) == len(found)
+
+
+# ------------------------------------------------------------------------------ CSV and Parquet
+
+
+def test_a_csv_row_is_a_document_whatever_parts_its_cells() -> None:
+    content = b'id;name;price\nt1;"Tent; two rooms";299\n\nt2;Stove\n'
+    found = list(parse_csv(content, tabs=False))
+    assert [(d.record, d.title) for d in found] == [("t1", "Tent; two rooms"), ("t2", "Stove")]
+    assert found[0].blocks[0].rows == (("Tent; two rooms", "299"),)
+
+
+def test_csv_columns_without_a_name_get_one_and_lines_are_counted_in_the_file() -> None:
+    found = list(parse_csv(b'a,,a\n1,2,3,4\n"x\ny",5\n7\n', tabs=False))
+    assert [d.record for d in found] == ["line-2", "line-3", "line-5"]
+    assert found[0].blocks[0].header == ("a", "column 2", "a 3", "column 4")
+
+
+def test_parquet_rows_are_documents() -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "text": "First.", "day": date(2026, 7, 1), "price": Decimal("4.90")},
+        {"id": None, "text": "Second.", "day": None, "price": None},
+    ]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), buffer)
+    found = list(parse_parquet(buffer.getvalue()))
+    assert [d.record for d in found] == ["a", "row-2"]
+    assert found[0].metadata == {"day": "2026-07-01", "price": "4.90"}
+    with pytest.raises(ParseError) as caught:
+        list(parse_parquet(b"PAR1broken"))
+    assert caught.value.state == DocState.CORRUPT
+
+
+@pytest.mark.parametrize(("content", "name"), [(b"\n \n{", "a.txt"), (b"a,b\n", "a.csv")])
+def test_a_file_without_records_is_empty(content: bytes, name: str) -> None:
+    item = SourceItem(source="s", address=name, uri=name, tag="t", size=0)
+    if name.endswith(".csv"):
+        with pytest.raises(ParseError) as caught:
+            list(parse_item(content, item, IngestSettings()))
+        assert caught.value.state == DocState.EMPTY
+    else:
+        assert [d.record for d in parse_item(content, item, IngestSettings())] == [""]
