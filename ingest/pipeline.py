@@ -176,7 +176,7 @@ class _Sizes:
         readers = max(1, sum(bool(node["Alive"]) for node in ray.nodes()))
         totals = ray.cluster_resources()
         cores = os.cpu_count() or 1
-        share = min(1.0, totals.get("CPU", 1.0) / (4 * readers))
+        share = min(1.0, totals.get("CPU", 1.0) / (8 * readers))
         on_gpu = settings.embedder.device in ("auto", "cuda") and totals.get("GPU", 0) >= 1
         return cls(
             readers=readers,
