@@ -123,7 +123,7 @@ def request(question: str, *, user: str = "", groups: Sequence[str] = (), **rest
 
 
 def chunk_of(doc_id: str, ordinal: int, text: str, **facts: Any) -> Chunk:
-    header = facts.get("header", "")
+    header = facts.pop("header", "")
     whole = embedded_text(header, text)
     return Chunk(
         row_id="",
@@ -132,6 +132,7 @@ def chunk_of(doc_id: str, ordinal: int, text: str, **facts: Any) -> Chunk:
         revision="",
         ordinal=ordinal,
         text=text,
+        header=header,
         tokens=facts.pop("tokens", len(whole.split()) + 2),
         text_hash=ids.digest(whole),
         identifiers=identifiers(whole),
