@@ -24,6 +24,8 @@ from quarry.settings import IngestSettings, Settings
 
 _MAX_FILES = 500
 """Files that one process parses; libraries leak."""
+_START_S = 120.0
+"""Seconds that a process may take to start on a busy machine."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Environment that a parser gets to see."""
 _ENTRY = "ingest.parsers:parse_item"
@@ -56,7 +58,9 @@ class ParserPool:
         whole = False
         process: _Process | None = slot
         try:
-            process = process or self._started()
+            if process is None:
+                process = self._started()
+                process.wait_until_ready()
             yield from process.parse(content, item, self._settings)
             whole = True
         except ParseError as error:
@@ -100,6 +104,17 @@ class _Process:
             )
         ours.send((settings, entry))
 
+    def wait_until_ready(self) -> None:
+        """Starting takes time of its own, which no file is charged with. Raises ParseError."""
+        try:
+            if not self._connection.poll(_START_S):
+                raise _Lost(DocState.FAILED, "Its parser did not start in time; run it again.")
+            self._connection.recv()
+        except (EOFError, ConnectionError):
+            raise _Lost(
+                DocState.FAILED, f"Its parser could not be started ({self._ending()})."
+            ) from None
+
     def parse(
         self, content: bytes, item: SourceItem, settings: IngestSettings
     ) -> Iterator[ParsedDocument]:
@@ -119,7 +134,7 @@ class _Process:
                 if message is None:
                     return
                 yield from _documents(message, item)
-        except (EOFError, ConnectionError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise _Lost(DocState.FAILED, f"Its parser crashed ({self._ending()}).") from None
 
     def kill(self) -> None:

@@ -33,13 +33,15 @@ _OUT_OF_MEMORY = ("alloc", "memory")
 def main(connection: Connection) -> None:
     """Parses what comes in until the other end closes.
 
-    In: once settings and the function to parse with, then `(content, item)`. Out, for each: batches
-    of documents, then None, or `(state, reason)`, or `(type of the fault, its place)`.
+    In: once settings and the function to parse with, then `(content, item)`. Out: once None when it
+    is ready; for each file batches of documents, then None, or `(state, reason)`, or
+    `(type of the fault, its place, "fault")`.
     """
     settings, entry = connection.recv()
     limit_memory(settings.parse_memory_mb)
     sys.addaudithook(_refuse)
     parse = _resolved(entry)
+    connection.send(None)
     while True:
         try:
             content, item = connection.recv()
