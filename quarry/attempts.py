@@ -206,9 +206,15 @@ def _check(stores: Stores, attempts: Sequence[Attempt]) -> None:
     for attempt in ready:
         attempt.refs = by_document.get(attempt.document.doc_id, set())
         if not attempt.row_ids <= held:
-            attempt.error = StoreError(
-                f"A store lost rows of document {attempt.document.doc_id}; ingest it again."
-            )
+            attempt.error = missing_rows(stores, attempt.base, attempt.document.doc_id)
+
+
+def missing_rows(stores: Stores, base: Document | None, doc_id: str) -> StoreError:
+    """Why rows are missing: another writer moved the document and swept them, or a store failed."""
+    current = stores.catalog.get([doc_id]).get(doc_id)
+    if current != base:
+        return Conflict(f"Document {doc_id} was changed by another writer; read it again.")
+    return StoreError(f"Rows of document {doc_id} are missing; ingest its source again.")
 
 
 def _commit(stores: Stores, attempts: Sequence[Attempt]) -> None:

@@ -27,13 +27,14 @@ from quarry.attempts import (
     delete_rows,
     finish,
     make_rows,
+    missing_rows,
     settle,
     stamp,
     sweep,
     timed,
     write,
 )
-from quarry.errors import Conflict, StoreError
+from quarry.errors import Conflict
 from quarry.records import Chunk, DocState, Document, TextRow, Vector, VectorRow
 from quarry.stores.factory import Stores
 
@@ -193,20 +194,12 @@ def _copy(stores: Stores, attempt: Attempt, source: Document) -> None:
         held = stores.vectors.fetch([chunk.row_id for chunk in chunks])
         if len(chunks) < len(ordinals) or len(held) < len(chunks):
             delete_rows(stores, attempt.row_ids)
-            raise _missing(stores, source)
+            raise missing_rows(stores, source, source.doc_id)
         vectors = {chunk.text_hash: held[chunk.row_id] for chunk in chunks}
         text_rows, vector_rows = make_rows(attempt, chunks, vectors)
         write(stores, [attempt], text_rows, vector_rows)
         if attempt.error:
             return
-
-
-def _missing(stores: Stores, source: Document) -> StoreError:
-    """Why rows of a revision are missing: it was replaced meanwhile, or a store lost them."""
-    current = stores.catalog.get([source.doc_id]).get(source.doc_id)
-    if current != source:
-        return Conflict(f"Document {source.doc_id} was changed by another writer; read it again.")
-    return StoreError(f"Rows of document {source.doc_id} are missing; ingest its source again.")
 
 
 # ------------------------------------------------------------------------------------- pieces
