@@ -16,10 +16,13 @@ _SAMPLE = 65_536
 _BAD_SHARE = 0.001
 """Share of bytes that may be broken in a text that is otherwise UTF-8."""
 _BELIEVED = re.compile(
-    r"cp125[013568]|cp(?:874|932|949|950)|iso8859_[2-8]|iso2022_\w+|koi8_[rtu]|gb\w+|big5\w*"
+    r"cp125[13568]|cp(?:874|932|949|950)|iso8859_[3-8]|iso2022_\w+|koi8_[rtu]|gb\w+|big5\w*"
     r"|shift_jis\w*|euc_\w+|tis_620|mac_cyrillic"
 )
 """Encodings that a guess is believed for; all others are taken for Windows' Western one."""
+_CENTRAL_EUROPEAN = frozenset(
+    {"Croatian", "Czech", "Hungarian", "Polish", "Romanian", "Slovak", "Slovene"}
+)
 _DOUBLE = re.compile(
     "[\u00c2-\u00df][\u0080-\u00bf]|[\u00e0-\u00ef][\u0080-\u00bf]{2}|[\u00f0-\u00f4][\u0080-\u00bf]{3}"
 )
@@ -98,11 +101,18 @@ def _nearly_utf8(content: bytes) -> str | None:
     return text if whole > broken and broken <= max(1, len(content) * _BAD_SHARE) else None
 
 
+def _is_believed(encoding: str, language: str) -> bool:
+    """Whether a guess is plausible: Spanish in the encoding of Central Europe is not."""
+    if encoding in ("cp1250", "iso8859_2"):
+        return language in _CENTRAL_EUROPEAN
+    return _BELIEVED.fullmatch(encoding) is not None
+
+
 def _legacy(content: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     best = from_bytes(content[: 4 * _SAMPLE]).best()
-    if best is not None and _BELIEVED.fullmatch(best.encoding):
+    if best is not None and _is_believed(best.encoding, best.language):
         text = _declared(content, best.encoding)
         if text is not None:
             return text

@@ -130,6 +130,7 @@ def test_western_text_without_unicode_is_read_as_windows_does() -> None:
     ("encoding", "text"),
     [
         ("cp1251", "Сломанная молния или лопнувший шов считаются браком, даже если вещь носили."),
+        ("cp1250", "Namioty i śpiwory muszą być czyste i suche, inaczej zwrot nie jest możliwy."),
         ("gb18030", "帐篷和睡袋必须干净而且干燥，才能退货并获得商店积分。"),
         ("euc_kr", "텐트와 침낭은 깨끗하고 마른 상태일 때만 반품할 수 있습니다."),
     ],

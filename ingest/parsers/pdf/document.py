@@ -31,6 +31,7 @@ _JUNK_TITLE = re.compile(
     r"|document\d*|slide \d+|title|\W*",
     re.I,
 )
+_TICKED = ("CheckBox", "RadioButton")
 _DAMAGE = re.compile(r"(?:syntax|format|library|read) error|cannot load object")
 """What MuPDF notes of a page that it could not make sense of."""
 _MAX_TITLE_WORDS = 40
@@ -88,7 +89,7 @@ def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
         facts = document.metadata or {}
     blocks, styles = _blocks(reading)
     _raise_if_nothing(reading, blocks, count, repaired=repaired)
-    reason = _reason(reading)
+    reason = _reason(reading, repaired=repaired)
     return ParsedDocument(
         title=_title(facts, blocks, styles),
         blocks=blocks,
@@ -130,15 +131,17 @@ def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
 
 
 def _page(page: Any, number: int) -> _Page:
-    fields = list(_fields(page))
     rotation = page.rotation
     if rotation:
         page.set_rotation(0)  # text has its place on the page as it was before it was turned
     found = page_lines(page)
     tables = ruled_tables(page, found.turn)
+    covered = [table.box for table in tables] + [found.turn(box) for box in _buttons(page)]
+    text = "".join(line.text for line in (*found.upright, *found.aside))
+    fields = list(_fields(page, text))
     if rotation:
         page.set_rotation(rotation)
-    lines = [line for line in found.upright if not any(_inside(line, t.box) for t in tables)]
+    lines = [line for line in found.upright if not any(_inside(line, box) for box in covered)]
     lines.extend(
         Line(x0=t.box[0], y0=t.box[1], x1=t.box[2], y1=t.box[3], text="", size=10.0, table=t)
         for t in tables
@@ -152,7 +155,9 @@ def _inside(line: Line, box: tuple[float, float, float, float]) -> bool:
 
 def _scanned(page: Any, number: int, reader: Reader) -> _Page:
     rect = page.rect
-    return _Page(number, rect.width, rect.height, reader.lines(page), [], list(_fields(page)))
+    lines = reader.lines(page)
+    text = "".join(line.text for line in lines)
+    return _Page(number, rect.width, rect.height, lines, [], list(_fields(page, text)))
 
 
 def _needs_ocr(page: Any, lines: _Page) -> bool:
@@ -173,19 +178,27 @@ def _area(box: tuple[float, float, float, float]) -> float:
     return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
 
 
-def _fields(page: Any) -> Iterator[str]:
-    """What is filled in on a form: label and value."""
+def _buttons(page: Any) -> Iterator[tuple[float, float, float, float]]:
+    """Where boxes to tick are: the letter that their tick is drawn with is no text."""
+    for widget in page.widgets() or ():
+        if widget.field_type_string in _TICKED:
+            yield tuple(widget.rect)
+
+
+def _fields(page: Any, shown: str) -> Iterator[str]:
+    """What is filled in on a form and not shown in the page's text: label and value."""
+    shown = "".join(shown.split())
     for widget in page.widgets() or ():
         value = widget.field_value
         label = " ".join(str(widget.field_label or widget.field_name or "").split())
-        if widget.field_type_string in ("CheckBox", "RadioButton"):
+        if widget.field_type_string in _TICKED:
             value = "yes" if value not in (None, "", "Off", False) else ""
         elif widget.field_type_string in ("Button", "Signature"):
             continue
         if isinstance(value, (list, tuple)):
             value = ", ".join(str(item) for item in value)
         text = " ".join(str(value or "").split())
-        if text:
+        if text and "".join(text.split()) not in shown:
             yield f"{label}: {text}" if label else text
 
 
@@ -218,14 +231,16 @@ def _raise_if_nothing(
     raise ParseError(DocState.EMPTY, f"There is {what} on its pages ({count}).")
 
 
-def _reason(reading: _Reading) -> str:
+def _reason(reading: _Reading, *, repaired: bool) -> str:
     parts = [
         (reading.broken, "could not be read"),
         (reading.scans, "could not be read without OCR (ingest.ocr)"),
         (reading.late, "could not be read within the time limit"),
     ]
     told = "; ".join(f"{_numbers(pages)} {text}" for pages, text in parts if pages)
-    return f"{told[0].upper()}{told[1:]}." if told else ""
+    if told:
+        return f"{told[0].upper()}{told[1:]}."
+    return "The file is damaged; what could be recovered of it was read." if repaired else ""
 
 
 def _numbers(pages: list[int]) -> str:

@@ -14,6 +14,8 @@ _COMPOUNDING = frozenset(
     " two type user well wide".split()
 )
 """Words that stand before a hyphen more often than they are cut by one."""
+_LINKING = frozenset("a and by for in of off on out the to up".split())
+"""Inner words of compounds such as state-of-the-art."""
 _NO_BLANKS = re.compile(  # Han, kana and their punctuation: no blank at a line end
     "[\u2e80-\u30ff\u31c0-\u31ef\u3400-\u9fff\uf900-\ufaff\uff00-\uff60]"
 )
@@ -77,7 +79,7 @@ def _keeps_hyphen(start: str, rest: str, words: Set[str]) -> bool:
         return False
     if f"{start}-{rest_lower}" in words or f"{last}-{rest_lower}" in words:
         return True
-    if rest[0].isupper() or len(last) == 1:
+    if rest[0].isupper() or len(last) == 1 or ("-" in start and last in _LINKING):
         return True
     if last in _COMPOUNDING and rest_lower in words:
         return True

@@ -30,6 +30,8 @@ _RAISED_TEXT = re.compile(r"[-+−]?\d{1,3}")
 _MOST = 0.8
 _BESIDE = 0.15
 """Font sizes by which a second drawing of the same text is moved at most."""
+_CELL = 4.0
+"""Points; where something was drawn is remembered in squares of this size."""
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 _ODD_SIGNS = frozenset('#?!"@;$&')
 
@@ -111,16 +113,22 @@ class Drawn:
     """What has been drawn where: fake bold and shadows draw the same once more beside itself."""
 
     def __init__(self) -> None:
-        self._places: set[tuple[str, float, int, int]] = set()
+        self._places: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
 
     def again(self, text: str, x: float, y: float, size: float) -> bool:
-        """Whether this text stands already within a fraction of its font size."""
-        near = max(_BESIDE * size, 0.1)
-        column, row = int(x / near), int(y / near)
-        around = ((column + i, row + j) for i in (-1, 0, 1) for j in (-1, 0, 1))
-        if any((text, size, *place) in self._places for place in around):
-            return True
-        self._places.add((text, size, column, row))
+        """Whether this text stands already within a fraction of its font size.
+
+        The fraction is less than the width of the narrowest letter: there are two l in "null".
+        """
+        near = _BESIDE * size
+        column, row = int(x / _CELL), int(y / _CELL)
+        reach = range(-1, 2) if near < _CELL else range(-2, 3)
+        for i in reach:
+            for j in reach:
+                for a, b in self._places.get((text, column + i, row + j), ()):
+                    if abs(x - a) <= near and abs(y - b) <= near:
+                        return True
+        self._places.setdefault((text, column, row), []).append((x, y))
         return False
 
 
