@@ -105,7 +105,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_missing_collection(error: BaseException) -> bool:
-    return isinstance(error, MilvusException) and NO_COLLECTION in (error.code, error.code)
+    return isinstance(error, MilvusException) and error.code == NO_COLLECTION
 
 
 def translate(error: Exception, total_s: float) -> StoreError:

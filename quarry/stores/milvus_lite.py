@@ -165,7 +165,7 @@ class _Standby:
         self._server, self._database = server, database
         facts = {"address": f"http://127.0.0.1:{port}", "pid": os.getpid()}
         _publish(self._folder / ADDRESS_NAME, facts)
-        log.info("vectors_served", data_dir=str(self._folder), port=port)
+        log.debug("vectors_served", data_dir=str(self._folder), port=port)
 
 
 def _published(folder: Path) -> str:
