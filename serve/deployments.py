@@ -1,7 +1,7 @@
 """The Ray Serve deployments: thin shells round the graph, the models and the HTTP app.
 
-    gateway → retriever → embedder, reranker, generator (tokens)
-            → generator
+    gateway → retriever → embedder, reranker, generator (counts tokens)
+            → generator → embedder (the extractive one)
 
 Classes are plain and become deployments in `build`. Each makes what it holds in its
 constructor, on the replica, from a function that it is given.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 from fastapi import FastAPI
 from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
@@ -25,8 +26,9 @@ from ray.serve.handle import DeploymentHandle
 from quarry.access.principals import NOBODY_KNOWN, load_users
 from quarry.errors import ModelError, Overloaded
 from quarry.generations import open_live
+from quarry.models.counter import load_counter
 from quarry.models.factory import load_embedder, load_generator, load_reranker
-from quarry.ports import Embedder, Generator, Reranker
+from quarry.ports import Embedder, Generator, Reranker, TokenCounter
 from quarry.records import (
     EmbedderFingerprint,
     Piece,
@@ -34,6 +36,7 @@ from quarry.records import (
     SearchRequest,
     SearchResult,
     Vector,
+    Vectors,
 )
 from quarry.settings import Settings
 from quarry.telemetry.logs import configure_logging
@@ -47,6 +50,8 @@ from serve.stage import Threads
 
 CPUS = {"gateway": 0.1, "retriever": 0.2, "embedder": 0.4, "reranker": 0.4, "generator": 0.2}
 """Logical cores of one replica; all together fit on two."""
+WAIT_S = 600.0
+"""Longest wait of a thread for the embedder, which may still be loading its weights."""
 BATCH = 32
 """Questions of one forward pass of the embedder at most; it never waits to fill a batch."""
 
@@ -57,11 +62,14 @@ class EmbedderServer:
     def __init__(self, load: Callable[[], Embedder], settings: Settings) -> None:
         _prepare(settings)
         self._embedder = load()
-        self._threads = Threads(1)
+        self._threads = Threads(2)
 
     @serve.batch(max_batch_size=BATCH, batch_wait_timeout_s=0.0)  # type: ignore[untyped-decorator]
     async def embed(self, questions: list[str]) -> list[Vector]:
         return list(await self._threads(self._embedder.embed_questions, questions))
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return await self._threads(self._embedder.embed_documents, texts)
 
     async def fingerprint(self) -> EmbedderFingerprint:
         return self._embedder.fingerprint
@@ -83,9 +91,15 @@ class RerankerServer:
 class GeneratorServer:
     """One generator; streams until the answer ends or the caller goes away."""
 
-    def __init__(self, load: Callable[[], Generator], settings: Settings) -> None:
+    async def __init__(  # type: ignore[misc]  # Ray Serve awaits it
+        self,
+        load: Callable[[DeploymentHandle], Generator],
+        embedder: DeploymentHandle,
+        settings: Settings,
+    ) -> None:
         _prepare(settings)
-        self._generator = load()
+        # In a thread, because it may ask the embedder and wait for it.
+        self._generator = await asyncio.to_thread(load, embedder)
         self._threads = Threads(4)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
@@ -170,6 +184,36 @@ class ModelHandles:
         )
 
 
+class RemoteEmbedder:
+    """The embedder deployment as an `Embedder`, for threads: its calls block.
+
+    Tokens are counted here, from the tokenizer alone.
+    """
+
+    def __init__(self, handle: DeploymentHandle, counter: TokenCounter) -> None:
+        self._handle = handle
+        self._counter = counter
+        self._fingerprint: EmbedderFingerprint = _wait(handle.fingerprint)
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        return self._fingerprint
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._counter.count_tokens(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        vectors: Vectors = _wait(self._handle.embed_documents, texts)
+        return vectors
+
+    def embed_question(self, text: str) -> Vector:
+        vector: Vector = _wait(self._handle.embed, text)
+        return vector
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        return np.array([self.embed_question(text) for text in texts], dtype=np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteSearcher:
     """The retriever deployment as the engine calls it."""
@@ -221,6 +265,16 @@ async def call(method: Any, *arguments: Any) -> Any:
         raise translated(error) from error
 
 
+def _wait(method: Any, *arguments: Any) -> Any:
+    """As `call`, for threads."""
+    try:
+        return method.remote(*arguments).result(timeout_s=WAIT_S)
+    except TimeoutError as error:
+        raise ModelError("The embedder did not answer in time; ask again.") from error
+    except Exception as error:
+        raise translated(error) from error
+
+
 def translated(error: Exception) -> Exception:
     """The error that was raised on the replica, or ours for what happened to the replica."""
     if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
@@ -247,7 +301,7 @@ def build(settings: Settings, local_token: str) -> serve.Application:
         partial(load_embedder, settings.embedder), settings
     )
     generator = _deployment(GeneratorServer, "generator", settings).bind(
-        partial(_load_generator, settings), settings
+        partial(_load_generator, settings), embedder, settings
     )
     reranker = None
     if settings.reranker.kind != "none":
@@ -279,11 +333,13 @@ def _deployment(kind: type, name: str, settings: Settings) -> Any:
     )
 
 
-def _load_generator(settings: Settings) -> Generator:
+def _load_generator(settings: Settings, embedder: DeploymentHandle) -> Generator:
     """The extractive generator compares meanings by the embedder, others have no use for it."""
-    extractive = settings.generator.kind == EXTRACTIVE
-    embedder = load_embedder(settings.embedder) if extractive else None
-    return load_generator(settings.generator, embedder)
+    if settings.generator.kind != EXTRACTIVE:
+        return load_generator(settings.generator)
+    return load_generator(
+        settings.generator, RemoteEmbedder(embedder, load_counter(settings.embedder))
+    )
 
 
 def _load_reranker(settings: Settings) -> Reranker:
