@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ingest.parsers import parse_item
 from ingest.run import Pipeline
 from ingest.stages import StageSettings, make_encoder, make_reader, make_writer
 from ingest.summary import RunSummary
@@ -15,11 +16,21 @@ from ingest.sync import delete_documents, run_sync
 from ingest.work import Done, End, Task
 from quarry.access import Everything
 from quarry.generations import open_live
-from quarry.records import DocState, Document
+from quarry.records import DocState, Document, ParsedDocument, SourceItem
 from quarry.settings import Settings
 from quarry.stores.factory import Stores
 from quarry.stores.milvus_lite import vector_server
 from quarry.verify import verify
+
+
+class InProcessParsers:
+    """Parses where it is called, for tests that do not start the sandbox's processes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.ingest
+
+    def parse(self, content: bytes, item: SourceItem) -> Iterator[ParsedDocument]:
+        return parse_item(content, item, self._settings)
 
 
 class InlinePipeline:

@@ -23,11 +23,12 @@ from quarry.errors import (
 )
 from quarry.records import DocState, SourceItem
 from quarry.stores.milvus_lite import vector_server, writer_lock
-from tests.e2e.ingest_world import InlinePipeline, NoPipeline, World
+from tests.e2e.ingest_world import InlinePipeline, InProcessParsers, NoPipeline, World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr("ingest.parsers.sandbox.ParserPool", InProcessParsers)
     made = World(tmp_path)
     with vector_server(made.settings):  # one owner for the whole test: it takes a second to start
         yield made
