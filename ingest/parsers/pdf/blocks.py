@@ -98,7 +98,7 @@ def _heads(paragraph: Paragraph, styles: Styles) -> bool:
     if not (text[0].isalnum() or text[0] in _OPENING):
         return False
     letters = sum(1 for char in text if char.isalpha())
-    if len(text) > _MAX_HEADING or letters < 2:
+    if len(text) > _MAX_HEADING or letters < 2 or " … " in text:
         return False
     if paragraph.size >= styles.body * _LARGER:
         return True

@@ -208,8 +208,8 @@ def _blocks(reading: _Reading) -> tuple[tuple[Block, ...], Styles]:
     flow = Flow(styles.body)
     for page, lines in zip(reading.pages, kept, strict=True):
         for column in reading_order(lines, page.width):
-            flow.add(column, page.number)
-        flow.add(rows_of(page.aside), page.number)
+            flow.add(column, page.number, height=page.height)
+        flow.add(rows_of(page.aside), page.number, height=page.height)
         flow.add_fields(page.fields, page.number)
     return document_blocks(flow.items, styles), styles
 

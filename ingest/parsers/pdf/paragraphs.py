@@ -13,6 +13,11 @@ from ingest.parsers.pdf.grid import Grid
 from ingest.parsers.pdf.layout import Column, Row
 
 BULLET = re.compile(r"([•‣◦▪●·■□○▶►✓✔➢➤–—∙*\uf0b7\uf0a7\uf0d8\u2043]|-)\s+(?=\S)")
+_DOT = re.compile(r"\s*[•‣◦▪●]")
+"""Bullets that do not occur in code."""
+_LEADER = " … "
+_LEADERS = re.compile(r"(?:\s?\.){5,}\s*")
+"""Dots that lead to a page number."""
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])\s+(?=\S)")
 CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|tab(?:le|\.)|listing|algorithm|abb(?:ildung|\.))\s*\d", re.I
@@ -24,7 +29,11 @@ _INDENT = 0.7
 """Font sizes."""
 _LOOSE = 1.45
 """Line distances, as parts of the usual one, from which a paragraph ends."""
-_LOOK_BACK = 12
+_LOW = 0.6
+"""Share of the page below which a column may end that is full."""
+_SHORT = 20
+"""Characters up to which a line is a label, however narrow its column is."""
+_LOOK_BACK = 20
 """Items between the halves of a paragraph at most: figures, captions, notes."""
 
 
@@ -41,8 +50,14 @@ class Paragraph:
     x0: float
     marker: str = ""
     """`•` for bullets, `1` for numbers."""
+    prose: bool = False
+    """Whether a line of it is as long as the column allows, unlike labels and addresses."""
     open: bool = False
     """Whether it stops in mid-sentence at the end of a full line."""
+    bottom: float = 0.0
+    """Where its last line stands on the page, in points."""
+    low: bool = False
+    """Whether that is near the end of its column."""
     last_page: int = 0
     aside: bool = False
     """Not part of the running text: a caption, a stamp in the margin, a field of a form."""
@@ -77,10 +92,10 @@ class _Row:
 
     @classmethod
     def of(cls, row: Row, left: float) -> _Row:
-        mono = all(line.mono for line in row)
+        mono = all(line.mono for line in row) and not _DOT.match(row[0].text)
         letters = max(row, key=lambda line: len(line.text))
         return cls(
-            text=_code_line(row, left) if mono else " ".join(line.text.strip() for line in row),
+            text=_code_line(row, left) if mono else _text_line(row),
             x0=min(line.x0 for line in row),
             x1=max(line.x1 for line in row),
             middle=letters.middle,
@@ -106,18 +121,21 @@ class Flow:
     """Font size of its text."""
     items: list[Item] = field(default_factory=list)
 
-    def add(self, column: Column, page: int) -> None:
+    def add(self, column: Column, page: int, *, height: float) -> None:
         """Adds what stands in a column, below or beside all that was added before."""
         sizes: set[float] = set()
+        low = height * _LOW
         for item in _items(column, page):
             if isinstance(item, Table):
                 last = self.items[-1] if self.items else None
                 item.goes_on = isinstance(last, Table)
                 self.items.append(item)
                 continue
+            item.low = item.bottom > low
             if not self._goes_on(item, first=item.size not in sizes):
                 self.items.append(item)
-            sizes.add(item.size)
+            if item.prose:
+                sizes.add(item.size)
 
     def add_fields(self, fields: Sequence[str], page: int) -> None:
         """What is filled in on a form, one item a field."""
@@ -139,25 +157,29 @@ class Flow:
     def _goes_on(self, paragraph: Paragraph, *, first: bool) -> bool:
         """Appends it to the paragraph that it goes on from, if there is one.
 
-        One that starts with a small letter goes on from the nearest open one of its size, over
-        figures, captions and notes; the first of its size in a column also if it starts otherwise.
+        That is the nearest prose of its size, over figures, captions and notes, if it stopped in
+        mid-sentence. Then one that starts with a small letter goes on from there, and so does the
+        first prose of a column that starts otherwise, if the other stood at the foot of one.
         """
         if paragraph.mono or paragraph.bold or paragraph.marker or paragraph.aside:
             return False
         if paragraph.size > self.body * (1 + _SAME_SIZE):
             return False
-        low, passed = paragraph.starts_low(), False
         for item in reversed(self.items[-_LOOK_BACK:]):
-            if isinstance(item, Table) or item.mono or item.aside or item.bold:
+            if isinstance(item, Table) or item.aside or item.mono or item.bold:
                 continue
             if abs(item.size - paragraph.size) > _SAME_SIZE * item.size:
                 continue
-            if item.open and (low or (first and not passed)):
-                item.lines.extend(paragraph.lines)
-                item.spaced.extend(paragraph.spaced)
-                item.last_page, item.open = paragraph.last_page, paragraph.open
-                return True
-            passed = True
+            if not item.prose and not _ENDS.search(item.lines[-1]):
+                continue
+            runs_on = first and paragraph.prose and item.low
+            if not item.open or not (paragraph.starts_low() or runs_on):
+                return False
+            item.lines.extend(paragraph.lines)
+            item.spaced.extend(paragraph.spaced)
+            item.last_page, item.open = paragraph.last_page, paragraph.open
+            item.low = paragraph.low
+            return True
         return False
 
 
@@ -231,7 +253,7 @@ def _starts(paragraph: Sequence[_Row], row: _Row, right: float) -> bool:
     """Whether this row starts a new paragraph, below rows of its style at the usual distance."""
     above, first = paragraph[-1], paragraph[0]
     full, ended = _full(above, row, right), _ENDS.search(above.text) is not None
-    if BULLET.match(row.text):
+    if BULLET.match(row.text) or _LEADER in above.text:
         return True
     if _NUMBER.match(row.text) and (not full or ended or abs(row.x0 - above.x0) > 1):
         return True
@@ -267,9 +289,15 @@ def _paragraph(rows: Sequence[_Row], page: int, right: float) -> Paragraph:
         last_page=page,
         x0=rows[0].x0,
         marker=_marker(rows[0].text),
-        open=last.x1 >= right - 8 * last.glyph and _ENDS.search(last.text) is None,
-        aside=rows[0].aside or last.mono or CAPTION.match(text) is not None,
+        prose=any(_reaches(row, right) for row in rows),
+        open=_reaches(last, right) and _ENDS.search(last.text) is None,
+        bottom=last.middle,
+        aside=rows[0].aside or last.mono or _LEADER in text or CAPTION.match(text) is not None,
     )
+
+
+def _reaches(row: _Row, right: float) -> bool:
+    return len(row.text) > _SHORT and row.x1 >= right - 8 * row.glyph
 
 
 def _marker(text: str) -> str:
@@ -292,6 +320,11 @@ def _code(rows: Sequence[_Row], page: int) -> Paragraph:
         last_page=page,
         x0=rows[0].x0,
     )
+
+
+def _text_line(row: Row) -> str:
+    text = " ".join(line.text.strip() for line in row)
+    return _LEADERS.sub(_LEADER, text).strip() if "..." in text or ". ." in text else text
 
 
 def _code_line(row: Row, left: float) -> str:
