@@ -24,6 +24,8 @@ _BLOCKS = frozenset(
     " figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol p pre"
     " section summary table tbody td tfoot th thead tr ul".split()
 )
+_PERMALINKS = frozenset("§¶#🔗")
+"""What stands in a heading as a link to itself."""
 _HEADING = re.compile(r"h([1-6])")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _CHARSET = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
@@ -162,8 +164,10 @@ class _Walker:
             self.inline.append("\v")
         elif node.tag == "img":
             self.inline.append(f" {node.attributes.get('alt') or ''} ")
-        elif node.tag == "a" and self.kind is BlockKind.HEADING and not self.anchor:
-            self.anchor = node.attributes.get("id") or node.attributes.get("name") or ""
+        elif node.tag == "a" and self.kind is BlockKind.HEADING:
+            named = node.attributes.get("id") or node.attributes.get("name") or ""
+            self.anchor = self.anchor or named
+            return node.text().strip() not in _PERMALINKS
         return True
 
     def _open_item(self) -> None:

@@ -49,13 +49,13 @@ def test_blanks_collapse_and_breaks_stay() -> None:
 
 def test_headings_have_their_level_and_the_anchor_that_the_page_gives() -> None:
     html = """<h1 id="top">A</h1><h2><a name="b"></a>B</h2><section id="c"><h3>C</h3></section>
-    <h2>D <span id="d"></span></h2><h2>E</h2>"""
+    <h2>D <span id="d"></span></h2><h2><a href="#e">§</a>E <a href="x">x</a></h2>"""
     assert [(b.level, b.text, b.anchor) for b in blocks(html)] == [
         (1, "A", "top"),
         (2, "B", "b"),
         (3, "C", "c"),
         (2, "D", "d"),
-        (2, "E", ""),
+        (2, "E x", ""),
     ]
 
 
