@@ -129,5 +129,5 @@ def test_what_stops_a_stage_arrives_as_the_error_that_it_is(
     world.write("a.md", "# A\n\nText.\n")
     with pytest.raises(error, match=words):
         world.sync(pipeline=RayPipeline(stages))
-    assert world.sync(pipeline=InlinePipeline()).indexed == 1
+    assert world.sync(pipeline=InlinePipeline()).listed == 1
     assert world.rows()["a.md"].revision
