@@ -179,11 +179,12 @@ class SqliteTextStore:
     # ------------------------------------------------------------------------------ search
 
     def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
-        terms = analyze(question)
+        codes = identifiers(question)
+        terms = analyze(question, codes=codes)
         if not terms:
             return []
         condition, values = to_sql(where, table="l")
-        parameters: list[Any] = [many(identifiers(question)), _match(terms), *values, limit]
+        parameters: list[Any] = [many(codes), _match(terms), *values, limit]
         with self._database.read() as db:
             rows = db.execute(
                 f"SELECT c.row_id, c.doc_id, c.revision, bm25({self._fts}) AS cost,"
@@ -213,7 +214,8 @@ class SqliteTextStore:
 
 
 def _terms(chunk: Chunk) -> str:
-    return " ".join(analyze(embedded_text(chunk.header, chunk.text)))
+    words = embedded_text(chunk.header, chunk.text)
+    return " ".join(analyze(words, codes=chunk.identifiers))
 
 
 def _match(terms: Sequence[str]) -> str:

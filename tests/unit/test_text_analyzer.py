@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarry.text import analyze, clean
+from quarry.text import analyze, clean, identifiers
 
 
 def _finds(question: str, document: str) -> bool:
@@ -74,3 +74,9 @@ def test_an_identifier_is_one_token_besides_its_words() -> None:
 def test_tokens_hold_nothing_that_a_tokenizer_splits_at(text: str) -> None:
     for token in analyze(clean(text)):
         assert regex.fullmatch(r"[\p{L}\p{M}\p{N}]+", token)
+
+
+def test_identifiers_that_are_known_are_taken_as_given() -> None:
+    text = "See E-1042 and v1.2.3."
+    assert analyze(text, codes=identifiers(text)) == analyze(text)
+    assert analyze(text, codes=()) == analyze(text)[:-2]
