@@ -11,6 +11,7 @@ import re
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -65,7 +66,7 @@ def serving(settings: Settings) -> Iterator[str]:
     url = f"http://{_reachable(settings.serve.host)}:{port}"
     token = secrets.token_urlsafe(32)
     with ExitStack() as stack:
-        stack.enter_context(_local_ray())  # forks, so before threads of the vector server
+        stack.enter_context(_ray())  # forks, so before threads of the vector server
         stack.enter_context(vector_server(settings))
         _deploy(settings, port=port, token=token)
         stack.enter_context(_published(settings.data_dir, url=url, token=token))
@@ -113,11 +114,18 @@ def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
 
 
 @contextmanager
-def _local_ray() -> Iterator[None]:
-    """A Ray of this process alone, without dashboard."""
+def _ray() -> Iterator[None]:
+    """The Ray that this process uses already, or one of its own, without dashboard."""
+    known = sys.modules.get("ray")
+    if known is not None and known.is_initialized():
+        try:
+            yield
+        finally:
+            known.serve.shutdown()
+        return
     for name, value in LOCAL_RAY.items():
         os.environ.setdefault(name, value)
-    import ray
+    import ray  # reads some of these when it is imported
 
     on_term = signal.getsignal(signal.SIGTERM)
     ray.init(

@@ -327,6 +327,8 @@ def _deployment(kind: type, name: str, settings: Settings) -> Any:
         # The gateway says 429 itself, so it takes more than it admits; beyond that Serve says 503.
         max_ongoing_requests=2 * at_once + 16,
         max_queued_requests=2 * at_once,
+        # What keeps a part from starting now will keep it from starting in a second.
+        max_constructor_retry_count=1,
         health_check_period_s=5,
         graceful_shutdown_timeout_s=5,
         graceful_shutdown_wait_loop_s=0.2,
