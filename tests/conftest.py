@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 # Ray forks, and a fork next to gRPC's threads (Milvus Lite runs some) can hang. Read at its import.
@@ -45,16 +45,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def shared_ray() -> Iterator[None]:
     """One local Ray for all suites: it takes seconds to start, and its workers are used again."""
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     import ray
 
-    ray.init(
-        address="local",
-        num_cpus=4,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        configure_logging=False,
-    )
+    from ingest.pipeline import start_local_ray
+
+    start_local_ray(num_cpus=4)
     yield
     ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command sets up logging for its process; what follows it in this one starts afresh."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    configured = structlog.get_config() if structlog.is_configured() else None
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    if configured is None:
+        structlog.reset_defaults()
+    else:
+        structlog.configure(**configured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
+    # Ray forks, and a fork beside the threads of gRPC (Milvus Lite has some) can hang. gRPC reads
+    # this when it is imported, which only the commands do.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     sys.exit(run(sys.argv[1:]))
 
 
