@@ -1,0 +1,142 @@
+"""A process whose threads search all the time, through the path that serves people's searches."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadtests.chaos.journal import Journal, Row
+from loadtests.chaos.pages import LONG, PEOPLE, WORD, passage_of
+from loadtests.chaos.world import GENERATION, World
+from quarry.errors import QuarryError
+from quarry.models.fakes import FakeEmbedder, FakeGenerator
+from quarry.records import Candidate, Mode, SearchRequest
+from quarry.settings import Settings, TelemetrySettings
+from quarry.stores.factory import Stores
+from quarry.telemetry.logs import configure_logging
+from serve.engine import Engine, make_engine
+from serve.index import Index
+from serve.models import LoadedModels
+from serve.stage import Threads
+
+STOP = "stop-readers"
+LEGS = {
+    Mode.HYBRID: ("dense", "lexical"),
+    Mode.DENSE: ("dense",),
+    Mode.LEXICAL: ("lexical",),
+}
+DEADLINE_S = 6.0
+PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    person: int
+    """Which of PEOPLE asks."""
+    name: str
+    """The document that is asked for; empty: all."""
+    mode: Mode = Mode.HYBRID
+    last: bool = False
+    """Asked when all is healed and at rest: every leg must find everything."""
+
+    @property
+    def request(self) -> SearchRequest:
+        return SearchRequest(
+            question=f"{WORD} {self.name}".strip(),
+            principal=PEOPLE[self.person],
+            mode=self.mode,
+            top_k=2 * LONG if self.name else 20,
+            filter=f'page = "{self.name}"' if self.name else "",
+            deadline_s=DEADLINE_S,
+        )
+
+
+def engine_over(stores: Stores, settings: Settings, threads: Threads) -> Engine:
+    """The engine that serves people, with models that need no weights."""
+    models = LoadedModels(
+        embedder=FakeEmbedder(), reranker=None, generator=FakeGenerator(), fallback=None
+    )
+    index = Index.of(GENERATION, stores)
+    return make_engine(settings, index=index, models=models, threads=threads)
+
+
+def read(world: World, readers: int) -> None:
+    """Runs so many readers in this process until told to stop; then each asks for everything."""
+    configure_logging(TelemetrySettings(log_level="error"))  # legs will be down all the time
+    stores, threads = world.stores(), Threads(4 * readers)
+    engine = engine_over(stores, world.settings, threads)
+    journal = Journal(world.journals / "readers.jsonl")
+    running = [
+        threading.Thread(target=_read, args=(world, engine, journal, reader, readers))
+        for reader in range(readers)
+    ]
+    for each in running:
+        each.start()
+    for each in running:
+        each.join()
+    threads.close()
+    stores.close()
+    journal.close()
+
+
+def _read(world: World, engine: Engine, journal: Journal, reader: int, readers: int) -> None:
+    chance = random.Random(f"{world.seed}-reader-{reader}")  # noqa: S311
+    with asyncio.Runner() as runner:
+        while not world.told(STOP):
+            runner.run(ask(engine, journal, _question(chance, world.names)))
+            time.sleep(PAUSE_S)
+        for question in last_questions(world.names[reader::readers]):
+            runner.run(ask(engine, journal, question))
+
+
+def _question(chance: random.Random, names: list[str]) -> Question:
+    (mode,) = chance.choices(list(LEGS), weights=(8, 1, 1))
+    name = chance.choice(names) if chance.random() < 0.7 else ""
+    return Question(person=chance.randrange(len(PEOPLE)), name=name, mode=mode)
+
+
+def last_questions(names: list[str]) -> Iterator[Question]:
+    """Every person asks for every document, by both legs and by each alone."""
+    for name in names:
+        for person in range(len(PEOPLE)):
+            for mode in LEGS:
+                yield Question(person=person, name=name, mode=mode, last=True)
+
+
+async def ask(engine: Engine, journal: Journal, question: Question) -> None:
+    """One search, noted with what it showed or how it failed."""
+    start = time.monotonic()
+    try:
+        result = await engine.search(question.request)
+    except Exception as error:  # noted whatever it is: the judge says what may happen
+        journal.note(
+            "unread",
+            start=start,
+            last=question.last,
+            error=type(error).__name__,
+            message=str(error) if isinstance(error, QuarryError) else repr(error),
+        )
+        return
+    journal.note(
+        "read",
+        start=start,
+        person=question.person,
+        name=question.name,
+        last=question.last,
+        legs=[leg for leg in LEGS[question.mode] if leg not in result.degraded],
+        degraded=result.degraded,
+        seen=seen(result.candidates),
+    )
+
+
+def seen(candidates: tuple[Candidate, ...]) -> list[tuple[Row, list[str]]]:
+    """Texts by the catalog row that let them pass."""
+    found: dict[Row, list[str]] = {}
+    for candidate in candidates:
+        texts = found.setdefault(Row.of(candidate.document), [])
+        texts.append(passage_of(candidate.chunk.text))
+    return list(found.items())

@@ -1,0 +1,237 @@
+"""One chaos run: start, fill, break while others write and read, heal, last sync, judge."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+from loadtests.chaos import reader, writer
+from loadtests.chaos.breakers import Breaker, WriterKeeper
+from loadtests.chaos.journal import Journal, RecordedCatalog
+from loadtests.chaos.pages import ACLS, SHORT, Author
+from loadtests.chaos.proxy import Proxy
+from loadtests.chaos.report import Report, report_of
+from loadtests.chaos.schedule import server_faults, writer_kills
+from loadtests.chaos.servers import Elasticsearch, Milvus, Server, missing
+from loadtests.chaos.sync import sync_batch
+from loadtests.chaos.world import DIMENSION, World, settings_of
+from quarry.errors import QuarryError
+from quarry.stores.factory import Stores
+from quarry.verify import verify
+
+SAY_S = 15.0
+"""Seconds between two lines of progress."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    folder: Path
+    seconds: float
+    seed: int
+    documents: int = 40
+    writers: int = 2
+    readers: int = 4
+    timeout_s: float = 2.0
+    """Of one request to a store."""
+    total_s: float = 5.0
+    """Of one store call with its retries."""
+
+
+def run(plan: Plan, say: Say) -> Report:
+    """Raises QuarryError if the servers cannot be started."""
+    if why := missing():
+        raise QuarryError(why)
+    started = time.monotonic()
+    with ExitStack() as opened:
+        servers = opened.enter_context(_servers(plan.folder))
+        proxies = {name: Proxy(server.port).start() for name, server in servers.items()}
+        for proxy in proxies.values():
+            opened.callback(proxy.stop)
+        world = _world(plan, proxies)
+        with _recorded(world, "writer-first") as (stores, journal):
+            stores.ensure(DIMENSION)
+            _fill(stores, journal, world)
+        say(f"{plan.documents} documents are in; now things break")
+        context = _context()
+        with _reading(context, world, plan.readers):
+            made = _break(plan, context, world, servers, proxies, say)
+            say("all is healed; one more sync of everything")
+            with _recorded(world, "writer-last") as (stores, journal):
+                _last_sync(stores, journal, world)
+                stores.vectors.flush()
+                checked = verify(stores, repair=False)
+            say("a last look by everybody at everything")
+        say("judging")
+        return report_of(world.journals, facts=_facts(plan, started), made=made, verified=checked)
+
+
+def _facts(plan: Plan, started: float) -> dict[str, float]:
+    return {
+        "seed": plan.seed,
+        "minutes": round(plan.seconds / 60, 2),
+        "seconds": round(time.monotonic() - started, 1),
+        "documents": plan.documents,
+        "writers": plan.writers,
+        "readers": plan.readers,
+    }
+
+
+def _world(plan: Plan, proxies: dict[str, Proxy]) -> World:
+    settings = settings_of(
+        plan.folder,
+        elasticsearch=f"http://127.0.0.1:{proxies['elasticsearch'].port}",
+        milvus=f"http://127.0.0.1:{proxies['milvus'].port}",
+        timeout_s=plan.timeout_s,
+        total_s=plan.total_s,
+    )
+    return World(folder=plan.folder, settings=settings, seed=plan.seed, documents=plan.documents)
+
+
+@contextmanager
+def _servers(folder: Path) -> Iterator[dict[str, Server]]:
+    """A pair that is this run's own; both are gone at the end."""
+    search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+    with ExitStack() as running:
+        for server in (search, vectors):
+            running.callback(server.kill)
+            server.start()
+        yield {"elasticsearch": search, "milvus": vectors}
+
+
+@contextmanager
+def _recorded(world: World, name: str) -> Iterator[tuple[Stores, Journal]]:
+    """Stores of this process, with long time limits, whose commits are noted."""
+    patient = _patient(world)
+    opened, journal = patient.stores(), Journal(world.journals / f"{name}.jsonl")
+    yield replace(opened, catalog=RecordedCatalog.over(opened.catalog, journal)), journal
+    opened.close()
+    journal.close()
+
+
+def _patient(world: World) -> World:
+    stores = world.settings.stores
+    limits = {"timeout_s": 30.0, "total_s": 120.0}
+    stores = stores.model_copy(
+        update={
+            "elasticsearch": stores.elasticsearch.model_copy(update=limits),
+            "milvus": stores.milvus.model_copy(update=limits),
+        }
+    )
+    return replace(world, settings=world.settings.model_copy(update={"stores": stores}))
+
+
+# ------------------------------------------------------------------------------------- the parts
+
+
+def _fill(stores: Stores, journal: Journal, world: World) -> None:
+    author = Author("first", random.Random(world.seed))  # noqa: S311
+    pages = {
+        name: author.page(SHORT * (1 + number % 6), ACLS[number % len(ACLS)])
+        for number, name in enumerate(world.names)
+    }
+    for page in pages.values():
+        journal.note_page(page)
+    for name, outcome in sync_batch(stores, pages).items():
+        if outcome.document is None:
+            raise QuarryError(f"The first writing of {name} failed: {outcome.error}")
+
+
+@contextmanager
+def _reading(context: ForkServerContext, world: World, readers: int) -> Iterator[None]:
+    """Readers in a process of their own; at the end each asks once more for everything."""
+    process = context.Process(target=reader.read, args=(world, readers), daemon=True)
+    process.start()
+    yield
+    world.tell(reader.STOP)
+    process.join()
+    if process.exitcode:
+        raise QuarryError(f"The readers ended with exit code {process.exitcode}; see above.")
+
+
+def _break(
+    plan: Plan,
+    context: ForkServerContext,
+    world: World,
+    servers: dict[str, Server],
+    proxies: dict[str, Proxy],
+    say: Say,
+) -> Counter[str]:
+    """Runs everything for the planned time and then heals; gives how often what was broken."""
+    keepers = [
+        WriterKeeper(context, world, number, writer_kills(plan.seed, number))
+        for number in range(plan.writers)
+    ]
+    journal = Journal(world.journals / "breakers.jsonl")
+    breakers = [
+        Breaker(name, servers[name], proxies[name], server_faults(plan.seed, name), journal)
+        for name in servers
+    ]
+    for thread in (*keepers, *breakers):
+        thread.start()
+    _wait(plan.seconds, breakers, keepers, say)
+    for breaker in breakers:
+        breaker.end()
+    world.tell(writer.STOP)
+    for keeper in keepers:
+        keeper.end()
+    journal.close()
+    return _made(breakers, keepers)
+
+
+def _context() -> ForkServerContext:
+    """Processes are forked from one that has imported everything and opened nothing."""
+    # Both are read when a library is first used; gRPC and forks do not go together.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        [
+            "loadtests.chaos.writer",
+            "loadtests.chaos.reader",
+            "quarry.stores.elasticsearch.catalog",
+            "quarry.stores.elasticsearch.text",
+            "quarry.stores.milvus",
+        ]
+    )
+    return context
+
+
+def _wait(
+    seconds: float, breakers: Sequence[Breaker], keepers: Sequence[WriterKeeper], say: Say
+) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if any(breaker.error for breaker in breakers):
+            return
+        time.sleep(min(SAY_S, left))
+        made = _made(breakers, keepers)
+        counted = ", ".join(f"{name} {made[name]}" for name in sorted(made))
+        say(f"{max(0.0, end - time.monotonic()):.0f} s left; {counted}")
+
+
+def _made(breakers: Sequence[Breaker], keepers: Sequence[WriterKeeper]) -> Counter[str]:
+    made: Counter[str] = Counter()
+    for breaker in breakers:
+        for kind, count in breaker.made.items():
+            made[f"{kind} {breaker.label}"] += count
+    made["kill writer"] = sum(keeper.kills for keeper in keepers)
+    made["died writer"] = sum(keeper.deaths for keeper in keepers)
+    return made
+
+
+def _last_sync(stores: Stores, journal: Journal, world: World) -> None:
+    """One more sync of everything: most as it is, some edited, some deleted."""
+    chance = random.Random(f"{world.seed}-last")  # noqa: S311
+    last = writer.Writer(stores, journal, chance, Author("last", chance))
+    for name in world.names:
+        last.write_one(name, chance.choice(("settle", "settle", "settle", "edit", "delete")))

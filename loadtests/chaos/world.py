@@ -1,0 +1,63 @@
+"""What all processes of a run share: its folder, its settings, and how its stores are opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from quarry.settings import Settings
+from quarry.stores.factory import Stores, open_stores
+
+GENERATION = "g1"
+DIMENSION = 64
+"""Of the fake embedder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Small, frozen, and safe to send to the processes of a run."""
+
+    folder: Path
+    settings: Settings
+    seed: int
+    documents: int
+
+    @property
+    def names(self) -> list[str]:
+        return [f"d{number:02d}" for number in range(self.documents)]
+
+    @property
+    def journals(self) -> Path:
+        return self.folder / "journals"
+
+    def stores(self) -> Stores:
+        return open_stores(self.settings, GENERATION)
+
+    # Processes are told to end by files, which a kill -9 cannot lock or tear.
+
+    def tell(self, word: str) -> None:
+        (self.folder / word).touch()
+
+    def told(self, word: str) -> bool:
+        return (self.folder / word).exists()
+
+
+def settings_of(
+    folder: Path, *, elasticsearch: str, milvus: str, timeout_s: float, total_s: float
+) -> Settings:
+    """Short time limits, so that an outage becomes an error soon."""
+    limits = {"timeout_s": timeout_s, "total_s": total_s}
+    return Settings.model_validate(
+        {
+            "profile": "cluster",
+            "data_dir": str(folder),
+            "stores": {
+                "text": "elasticsearch",
+                "elasticsearch": {"url": elasticsearch, "replicas": 0, **limits},
+                "milvus": {"uri": milvus, **limits},
+            },
+            "embedder": {"model": "fake"},
+            "reranker": {"kind": "none"},
+            "generator": {"kind": "fake"},
+        }
+    )
