@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from quarry.errors import DataDirBusy, StoreError, StoreUnavailable
 from quarry.settings import Settings
+from quarry.stores.folder import make_data_dir
 
 LOCK_NAME = "vectors.lock"
 DATA_NAME = "vectors.db"
@@ -48,7 +49,7 @@ def vector_server(settings: Settings) -> Iterator[None]:
     if not uses_lite(settings):
         yield
         return
-    _make(settings.data_dir)
+    make_data_dir(settings.data_dir)
     standby = _Standby(settings.data_dir)
     try:
         standby.start()
@@ -71,7 +72,7 @@ def server_address(settings: Settings) -> str:
 def writer_lock(settings: Settings) -> Iterator[None]:
     """Held by the one process that ingests into `data_dir`. Raises DataDirBusy."""
     folder = settings.data_dir
-    _make(folder)
+    make_data_dir(folder)
     lock = FileLock(folder / WRITER_LOCK, thread_local=False)
     try:
         lock.acquire(timeout=0)
@@ -186,11 +187,3 @@ def _publish(path: Path, facts: dict[str, Any]) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(facts, file)
     Path(name).replace(path)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StoreError(f"The folder {folder} cannot be made: {reason}.") from error

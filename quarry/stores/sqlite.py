@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from quarry.errors import StoreError, StoreUnavailable
+from quarry.stores.folder import make_data_dir
 
 FILE_NAME: Final = "quarry.sqlite"
 BUSY_SECONDS: Final = 30.0
@@ -97,11 +98,7 @@ class Database:
 
 def open_database(data_dir: Path) -> Database:
     """The database of a data folder, which is made if it is not there. Raises StoreError."""
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StoreError(f"The folder {data_dir} cannot be made: {reason}.") from error
+    make_data_dir(data_dir)
     return Database(data_dir / FILE_NAME)
 
 

@@ -47,6 +47,7 @@ def test_sqlite_stores_share_one_file_in_a_folder_that_is_made(tmp_path: Path) -
     for each in (registry, stores, alone):
         each.close()
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["quarry.sqlite"]
+    assert (tmp_path / "new").stat().st_mode & 0o077 == 0
 
 
 def test_vectors_of_milvus_lite_are_reached_only_through_an_owner(tmp_path: Path) -> None:

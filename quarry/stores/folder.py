@@ -1,0 +1,19 @@
+"""The data folder of the embedded profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quarry.errors import StoreError
+
+
+def make_data_dir(folder: Path) -> None:
+    """Makes it if it is not there, for its owner only: it holds the text of every document.
+
+    Raises StoreError.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreError(f"The folder {folder} cannot be made: {reason}.") from error
