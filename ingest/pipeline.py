@@ -18,12 +18,15 @@ from typing import Any
 import pyarrow as pa
 import ray
 import ray.data
+import structlog
 from ray.data import ActorPoolStrategy, DataContext
 
 from ingest.stages import Stage, StageSettings, make_encoder, make_reader, make_writer
 from ingest.work import Done, End, Row, Task, pack, unpack_all
 from quarry.errors import QuarryError
 from quarry.settings import Settings
+
+_log = structlog.get_logger(__name__)
 
 COLUMN = "row"
 READ_TOGETHER = 32
@@ -33,6 +36,12 @@ EMBED_TOGETHER = 64
 WRITE_TOGETHER = 128
 BLOCK_BYTES = 256 * 1024
 """Rows leave a stage in blocks of about this size, so that the next one starts early."""
+
+_QUIET: dict[str, Any] = {
+    "log_to_driver": False,
+    "logging_level": logging.ERROR,
+    "configure_logging": False,
+}
 
 Factory = Callable[[StageSettings], Stage]
 
@@ -201,18 +210,33 @@ def ray_session() -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(**quiet)
+        ray.init(**_QUIET)
     else:
-        # Only this machine can reach it, and only for the length of the run: no tokens.
-        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        ray.init(address="local", include_dashboard=False, configure_logging=False, **quiet)
+        start_local_ray()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def start_local_ray(**options: Any) -> None:
+    """Ray on this machine, quiet and without dashboard; only this machine can reach it, and only
+    while the caller lives, so it needs no tokens. Raises QuarryError if it does not come up."""
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    for last in (False, True):
+        try:
+            ray.init(address="local", include_dashboard=False, **_QUIET, **options)
+        except Exception as error:  # Ray raises plain exceptions when a busy machine is too slow
+            ray.shutdown()
+            if last:
+                raise QuarryError(
+                    "Ray did not start on this machine; try again when it is less busy."
+                ) from error
+            _log.warning("ray_starts_again", error=str(error))
+        else:
+            return
 
 
 @contextmanager
