@@ -169,8 +169,10 @@ class MilvusVectorStore:
     def scan(self, *, after: str = "", limit: int = 1000) -> list[RowRef]:
         where = f"row_id > {json.dumps(after)}"
         page = min(limit, MAX_RESULTS)
-        # `iterator` makes both kinds give the first rows in the order of the key.
-        found = self._query(where, REF_FIELDS, limit=page, iterator="True")
+        # A limited query of a server gives the first rows by key, and Lite's does if it is named an
+        # iterator; a server reads less than all completed writes for an iterator.
+        order = {"iterator": "True"} if self._lite else {}
+        found = self._query(where, REF_FIELDS, limit=page, **order)
         return sorted(_refs(found), key=lambda ref: ref.row_id)
 
     def count(self) -> int:

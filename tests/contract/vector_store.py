@@ -173,6 +173,17 @@ class VectorStoreContract:
             walked += [ref.row_id for ref in refs]
         assert walked == sorted(ids)
 
+    def test_scan_sees_rows_of_every_age(self, store: VectorStore) -> None:
+        names = [f"c{n * 7 % 900:03d}" for n in range(900)]
+        rows = [vector_row(name, unit(1), doc=name) for name in names]
+        fill(store, *rows[:300])
+        fill(store, *rows[300:600])
+        store.upsert(rows[600:])
+        walked: list[str] = []
+        while refs := store.scan(after=walked[-1] if walked else "", limit=250):
+            walked += [ref.row_id for ref in refs]
+        assert walked == sorted(row.row_id for row in rows)
+
     # ---------------------------------------------------------------------------- search
 
     def test_the_nearest_by_inner_product_come_first(self, store: VectorStore) -> None:
