@@ -95,12 +95,12 @@ def _deploy(settings: Settings, *, port: int, token: str) -> None:
 def _why(status: Any, error: RuntimeError) -> QuarryError:
     """What a part that cannot start has raised: its last words in Serve's status."""
     deployments = status.applications[APP_NAME].deployments
-    told = [str(error), *(deployment.message for deployment in deployments.values())]
-    for kind in _tree(QuarryError):
-        for text in told:
-            match = re.search(rf"\b{kind.__name__}(?:\)|\b): (.+)", text)
-            if match and "__init__" not in vars(kind):
-                return kind(match[1].strip())
+    told = "\n".join([str(error), *(each.message for each in deployments.values())])
+    kinds = {kind.__name__: kind for kind in _tree(QuarryError) if "__init__" not in vars(kind)}
+    raised = re.findall(rf"^[\w.]*?\b({'|'.join(kinds)}): (.+)$", told, re.MULTILINE)
+    if raised:
+        name, message = raised[-1]
+        return kinds[name](message.strip())
     return ModelError("A part of the server could not start; its log above says why.")
 
 

@@ -7,10 +7,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import structlog
+
+from quarry.errors import QuarryError
 from quarry.ports import TextStore
 from quarry.records import Candidate, Chunk, Evidence, StageRecord
 from serve.models import CountTokens
-from serve.stage import Stopwatch, Threads
+from serve.stage import Deadline, Stopwatch, Threads
+
+_log = structlog.get_logger(__name__)
 
 SHORT_TOKENS = 120
 """A passage shorter than this (in the embedder's tokens) is read with its neighbours."""
@@ -20,6 +25,10 @@ SOURCE_TOKENS = 40
 """Room for the label, title and frame of one source in the prompt."""
 DECISIVE = frozenset("no not never none nor without except only unless".split())
 """Words that turn the meaning of the passage round."""
+COUNT_SHARE = 0.2
+"""Of the time that is left, for counting tokens."""
+BYTES_A_TOKEN = 3
+"""UTF-8 bytes of a token at least, in most languages and tokenizers."""
 JOIN = "\n\n"
 _WORD = re.compile(r"\w+")
 
@@ -41,6 +50,19 @@ def neighbours_of(text: TextStore, threads: Threads) -> Neighbours:
         return await threads(text.chunks, chunk.doc_id, chunk.revision, around)
 
     return neighbours
+
+
+def dependable(count_tokens: CountTokens, deadline: Deadline) -> CountTokens:
+    """The generator's count, or an upper estimate while it cannot be had: then another writes."""
+
+    async def count(texts: Sequence[str]) -> list[int]:
+        try:
+            return await deadline.within(count_tokens(texts), COUNT_SHARE)
+        except (QuarryError, TimeoutError) as error:
+            _log.warning("tokens_estimated", error=type(error).__name__)
+            return [-(-len(text.encode()) // BYTES_A_TOKEN) for text in texts]
+
+    return count
 
 
 async def choose(

@@ -19,12 +19,12 @@ from quarry.records import Answer, Candidate, Evidence, SearchRequest, SearchRes
 from quarry.settings import Settings
 from quarry.text import REFUSAL
 from serve.answer import REFUSED, Checked, check
-from serve.evidence import Budget, choose, neighbours_of
+from serve.evidence import Budget, choose, dependable, neighbours_of
 from serve.fuse import fuse
 from serve.generate import Delta, Written, write
 from serve.health import readiness
 from serve.index import Index
-from serve.models import Generate, SearchModels
+from serve.models import CountTokens, Generate, SearchModels
 from serve.prompt import build, overhead_tokens
 from serve.question import Asked, ask
 from serve.rerank import rerank
@@ -104,11 +104,12 @@ class Searcher:
 
     async def _evidence(self, request: SearchRequest, run: Run) -> tuple[str, list[Evidence]]:
         asked, ranked = await self._ranked(request, run)
+        count_tokens = dependable(self.models.count_tokens, run.deadline)
         chosen = run.add(
             *await choose(
                 ranked,
-                budget=await self._budget(asked),
-                count_tokens=self.models.count_tokens,
+                budget=await self._budget(asked, count_tokens),
+                count_tokens=count_tokens,
                 neighbours=neighbours_of(self.index.text, self.threads),
             )
         )
@@ -116,9 +117,9 @@ class Searcher:
             run.without("evidence")
         return asked.question, chosen
 
-    async def _budget(self, asked: Asked) -> Budget:
+    async def _budget(self, asked: Asked, count_tokens: CountTokens) -> Budget:
         generator, retrieval = self.settings.generator, self.settings.retrieval
-        used = await overhead_tokens(asked.question, self.models.count_tokens)
+        used = await overhead_tokens(asked.question, count_tokens)
         room = generator.context_tokens - generator.max_tokens - used
         return Budget(sources=min(asked.top_k, retrieval.evidence_chunks), tokens=max(0, room))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ import pytest
 from httpx_sse import connect_sse
 
 from quarry.access.principals import token_hash
-from quarry.errors import PortInUse
 from quarry.generations import open_live
 from quarry.models.factory import load_embedder
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
 from quarry.text import REFUSAL
-from serve.app import run, serving
+from serve.app import serving
 from serve.engine import open_engine
 from serve.http.schemas import answer_json, search_json
 from tests.unit.serve_world import World, request
@@ -201,11 +199,3 @@ def test_the_address_file_is_for_this_user_only(server: Server) -> None:
     path = server.world.settings.data_dir / "server.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text(encoding="utf-8"))["url"] == server.url
-
-
-def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(PortInUse, match=f"Port {port} of 127.0.0.1 is in use"):
-            run(settings_in(tmp_path, serve={"port": port}), block=False)
-    assert not (tmp_path / "data").exists()

@@ -220,3 +220,12 @@ def test_a_damaged_part_makes_the_document_corrupt(part: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_docx(content, memory_mb=2048)
     assert caught.value.state == DocState.CORRUPT
+
+
+def test_a_damaged_stream_in_the_archive_makes_the_document_corrupt() -> None:
+    content = bytearray(saved(body(run("words " * 500))))
+    start = content.index(b"word/document.xml") + len("word/document.xml")
+    content[start + 20 : start + 60] = b"\xff" * 40
+    with pytest.raises(ParseError) as caught:
+        parse_docx(bytes(content), memory_mb=2048)
+    assert caught.value.state == DocState.CORRUPT

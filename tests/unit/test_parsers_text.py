@@ -151,6 +151,11 @@ def test_a_broken_byte_does_not_turn_utf8_into_another_encoding() -> None:
     assert text.endswith("\ufffd")
 
 
+def test_a_stray_zero_byte_does_not_make_a_text_binary() -> None:
+    assert decode(b"plain words, \0 one of them odd") == "plain words, \0 one of them odd"
+    assert decode(b"\0\1\2\0\0words\0\0") is None
+
+
 def test_text_that_was_encoded_twice_is_put_right_and_other_text_left_alone() -> None:
     twice = "1986–1990 für £5".encode().decode("latin-1")
     assert mangled(twice)

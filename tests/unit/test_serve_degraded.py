@@ -190,6 +190,15 @@ async def test_a_generator_that_takes_too_long_is_replaced_and_closed(world: Wor
     assert slow.closed
 
 
+async def test_a_generator_that_is_down_altogether_is_replaced_too(world: World) -> None:
+    down = Scripted(error=BROKEN)
+    world.generator = OneOf(down, count_tokens=failing(BROKEN))
+    world.fallback = ExtractiveGenerator()
+    answer = await world.ask("What are used tents returned for?")
+    assert "store credit" in answer.text
+    assert answer.degraded == ("generate",)
+
+
 async def test_without_a_fallback_the_generators_error_is_the_answers(world: World) -> None:
     world.generator = Scripted(error=BROKEN)
     with pytest.raises(ModelError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +28,9 @@ from quarry.errors import (
 from quarry.records import SearchRequest
 from quarry.settings import Settings
 from serve.http.app import create_app
+from serve.http.schemas import AnswerBody
 from serve.http.sign_in import SignIn
+from tests.conftest import REPO
 from tests.unit.serve_world import Scripted, World
 
 LOCAL = "local-token"
@@ -154,6 +157,28 @@ async def test_top_k_and_mode_are_those_of_the_request(client: Client) -> None:
 
 async def test_a_filter_is_that_of_the_request(client: Client) -> None:
     assert await uris(client, filter="source = elsewhere") == set()
+
+
+def test_the_documented_objects_have_the_keys_of_the_real_ones() -> None:
+    text = (REPO / "docs" / "api.md").read_text(encoding="utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.+?)```", text, re.DOTALL)]
+    search, answer, error = blocks[:3]
+    assert list(search) == ["results", "generation", "degraded", "trace"]
+    assert list(search["results"][0]) == RESULT_KEYS
+    assert list(search["results"][0]["signals"]) == SIGNAL_KEYS
+    assert list(answer) == ANSWER_KEYS
+    assert list(answer["citations"][0]) == CITATION_KEYS
+    assert list(error["error"]) == ["code", "message"]
+
+
+def test_the_documented_request_has_the_keys_of_the_real_one() -> None:
+    text = (REPO / "docs" / "api.md").read_text(encoding="utf-8")
+    table = text.split("| key | type |")[1].split("\n\n")[0]
+    keys = {
+        key for cell in re.findall(r"^\| (`.+?) \|", table, re.M) for key in cell.split("`")[1::2]
+    }
+    real = {field.alias or name for name, field in AnswerBody.model_fields.items()}
+    assert keys == real
 
 
 # ------------------------------------------------------------------------------------- streaming

@@ -15,17 +15,8 @@ from quarry.telemetry.metrics import TABLE, Metrics
 
 
 @pytest.fixture
-def logs(request: pytest.FixtureRequest) -> io.StringIO:
-    stream = io.StringIO()
-    root = logging.getLogger()
-    before = (root.handlers, root.level)
-
-    def restore() -> None:
-        root.handlers, root.level = before
-        structlog.reset_defaults()
-
-    request.addfinalizer(restore)
-    return stream
+def logs() -> io.StringIO:
+    return io.StringIO()
 
 
 def test_an_event_is_one_line_of_json_with_its_fields(logs: io.StringIO) -> None:

@@ -58,6 +58,8 @@ def test_a_sentence_is_not_cut(sentence: str) -> None:
         ("1. First.\n2. Second.", ["1. First.", "2. Second."]),
         ("Code: E-1042\nCause: overcurrent", ["Code: E-1042", "Cause: overcurrent"]),
         ("| a | b |\n| c | d |", ["| a | b |", "| c | d |"]),
+        ("It fell for 60 ms. Run it.", ["It fell for 60 ms.", "Run it."]),
+        ("Below 80 °C. At 2.9 V. Then", ["Below 80 °C.", "At 2.9 V.", "Then"]),
         ("Is it No. Yes it is.", ["Is it No.", "Yes it is."]),
         ("   ", []),
     ],
