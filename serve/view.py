@@ -23,25 +23,27 @@ class View:
     def read(cls, catalog: Catalog, doc_ids: Collection[str], asked: Asked) -> View:
         """Reads the rows and the series they are of."""
         documents = catalog.get(doc_ids)
-        families = _families(catalog, documents)
+        current = {
+            series: current_of_series(family, principal=asked.principal, today=asked.today)
+            for series, family in _families(catalog, documents).items()
+        }
         admitted, successors = {}, set()
         for doc_id, document in documents.items():
-            family = families.get(document.series, [])
-            if _admits(asked, document, family):
+            siblings = current.get(document.series, ())
+            if _admits(asked, document, siblings):
                 admitted[doc_id] = document
             elif may_read(asked.principal, document):
-                current = current_of_series(family, principal=asked.principal, today=asked.today)
-                successors |= {d.revision for d in current if d.doc_id not in documents}
+                successors |= {d.revision for d in siblings if d.doc_id not in documents}
         return cls(admitted=admitted, successors=frozenset(successors))
 
 
-def _admits(asked: Asked, document: Document, family: Collection[Document]) -> bool:
+def _admits(asked: Asked, document: Document, siblings: Collection[Document]) -> bool:
     return admit(
         document,
         principal=asked.principal,
         filter=asked.filter,
         today=asked.today,
-        siblings=family,
+        siblings=siblings,
         all_versions=asked.all_versions,
     )
 

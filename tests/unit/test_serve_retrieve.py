@@ -231,7 +231,7 @@ async def test_the_filter_is_held_exactly_even_if_the_stores_are_not() -> None:
 @pytest.mark.parametrize("mode", MODES)
 async def test_results_reach_k_through_a_crowd_of_superseded_versions(mode: Mode) -> None:
     world = World()
-    for number in range(300):
+    for number in range(220):
         world.add(f"v{number}", f"tents tents tents {number}", series="S", version=str(number))
     for number in range(5):
         world.add(f"other-{number}", f"tents and {number} other things that dilute the words")
