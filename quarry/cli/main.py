@@ -70,9 +70,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    # Ray forks, and a fork beside the threads of gRPC (Milvus Lite has some) can hang. gRPC reads
-    # this when it is imported, which only the commands do.
+    # gRPC reads these when it is imported, which only the commands do. Ray forks, and a fork beside
+    # the threads of gRPC (Milvus Lite has some) can hang; what gRPC itself would print is told by
+    # the errors that it raises.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -22,7 +22,7 @@ from quarry.cli.server import RunningServer
 from quarry.settings import load_settings
 from quarry.stores.milvus_lite import writer_lock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SETTINGS = """\
 sources: {default: {default_acl: [public]}}
@@ -37,7 +37,7 @@ PAGES = {
     "secret.md": "---\nacl: [hr]\n---\n# Severance\n\nSeverance is three weeks a year.\n",
     "broken.pdf": "this is no PDF",
 }
-START_S = 240
+START_S = 600
 
 
 @pytest.fixture(scope="module")
