@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Left out of `make test`: what needs real servers (see "Real servers" below).
 SUITES := tests/unit tests/contract tests/e2e
 
-.PHONY: help setup lint test demo bench docs constraints clean
+.PHONY: help setup lint test demo bench docs constraints servers servers-down test-servers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,7 +62,16 @@ bench: $(STAMP) ## ingest throughput and the time of each search stage
 
 # ------------------------------------------------------------------------------- real servers
 
-# (targets that start Elasticsearch and Milvus, and the tests that need them, go here)
+SERVERS := .servers
+
+servers: $(STAMP) ## starts a real Elasticsearch and a real Milvus on loopback, for the tests
+	$(BIN)/python -m loadtests.chaos.servers up $(SERVERS)
+
+servers-down: $(STAMP) ## stops them
+	$(BIN)/python -m loadtests.chaos.servers down $(SERVERS)
+
+test-servers: $(STAMP) ## the suites that need real servers (make servers)
+	$(BIN)/pytest tests/servers
 
 # ------------------------------------------------------------------------------------- rest
 
