@@ -137,17 +137,19 @@ class Ledger:
         self.deleted_chunks += chunks
         self.states[DocState.DELETED] += documents
 
-    def summary(self, *, run_id: str, source: str, unread: int, seconds: float) -> RunSummary:
-        """`unread`: documents of the addresses that did not have to be read."""
+    def summary(
+        self, *, run_id: str, source: str, unread: Counter[DocState], seconds: float
+    ) -> RunSummary:
+        """`unread`: documents of the addresses that did not have to be read, by state."""
         return RunSummary(
             run_id=run_id,
             source=source,
-            listed=unread + self.documents,
-            unchanged=unread + self.unchanged,
+            listed=unread.total() + self.documents,
+            unchanged=unread.total() + self.unchanged,
             indexed=self.indexed,
             deleted=self.deleted,
             failed=self.failed,
-            by_state=+self.states,
+            by_state=self.states + unread,
             embedded=self.embedded,
             reused=self.reused,
             deleted_chunks=self.deleted_chunks,

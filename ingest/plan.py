@@ -7,6 +7,7 @@ has vanished, and its documents are deleted, unless that would be suspiciously m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -64,8 +65,10 @@ class Plan:
     read: tuple[SourceItem, ...]
     several: frozenset[str]
     """Addresses among `read` that gave other than one document before."""
-    unchanged: int
-    """Documents of the addresses that are not read."""
+    unchanged: Counter[DocState]
+    """Documents of the addresses that are not read, by state."""
+    mixed: tuple[str, ...]
+    """Addresses that are not read either, whose documents have states of their own."""
     vanished: tuple[str, ...]
     withheld: int = 0
     """Documents of vanished addresses that are kept, because they are suspiciously many."""
@@ -117,7 +120,8 @@ def make_plan(
 ) -> Plan:
     """`complete`: what is not listed is gone. Raises UsageError if an address is listed twice."""
     read: list[SourceItem] = []
-    unchanged = 0
+    unchanged: Counter[DocState] = Counter()
+    mixed: list[str] = []
     listed: set[str] = set()
     for item in listing:
         if item.address in listed:
@@ -126,16 +130,19 @@ def make_plan(
             )
         listed.add(item.address)
         entry = before.entries.get(item.address)
-        if entry and _is_current(entry, item, recipe):
-            unchanged += entry.documents
-        else:
+        if entry is None or not _is_current(entry, item, recipe):
             read.append(item)
+        elif entry.documents > 1 and entry.state is not DocState.INDEXED:
+            mixed.append(item.address)
+        else:
+            unchanged[entry.state] += entry.documents
     gone = sorted(before.entries.keys() - listed) if complete else []
     return Plan(
         source=before.source,
         read=tuple(read),
         several=frozenset(a for a, e in before.entries.items() if e.documents != 1),
         unchanged=unchanged,
+        mixed=tuple(mixed),
         vanished=tuple(gone),
     )
 
@@ -164,6 +171,15 @@ def with_orphans(catalog: Catalog, before: Known) -> Known:
         entry = entries.get(document.address) or _orphan(document)
         entries[document.address] = replace(entry, documents=entry.documents + 1)
     return replace(before, entries=entries)
+
+
+def states(catalog: Catalog, plan: Plan) -> Counter[DocState]:
+    """All documents that the plan leaves alone, by state."""
+    counted = Counter(plan.unchanged)
+    for address in plan.mixed:
+        found = documents_of(catalog, plan.source, address)
+        counted.update(row.state for row in found if row.state is not DocState.DELETED)
+    return counted
 
 
 def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:

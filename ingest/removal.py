@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from ingest.ledger import Ledger
@@ -38,6 +40,16 @@ def delete(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> Non
     for document in documents:
         hide(stores, [document], ledger)
         sweep(stores, stores.catalog.get([document.doc_id]).values())
+
+
+def uncount(catalog: Catalog, documents: Iterable[Document]) -> None:
+    """Takes documents that were deleted by hand out of what their addresses are known to hold."""
+    fewer = Counter((document.source, document.address) for document in documents)
+    for source in {source for source, _ in fewer}:
+        for entry in list(catalog.entries(source)):
+            count = fewer[source, entry.address]
+            if count:
+                catalog.put_entry(replace(entry, documents=max(0, entry.documents - count)))
 
 
 def of_addresses(catalog: Catalog, source: str, addresses: Iterable[str]) -> Iterator[Document]:

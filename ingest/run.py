@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from ingest.plan import (
     known,
     make_plan,
     put_mark,
+    states,
     with_orphans,
 )
 from ingest.reading import holds_records
@@ -73,6 +75,7 @@ class Run:
         self._known: list[Known] = []
         self._plans: list[Plan] = []
         self._tasks: list[Task] = []
+        self._unread: Counter[DocState] = Counter()
 
     @property
     def is_idle(self) -> bool:
@@ -83,7 +86,7 @@ class Run:
         return self._ledger.summary(
             run_id=run_id(),
             source=", ".join(group.name for group in self._groups),
-            unread=sum(plan.unchanged for plan in self._plans),
+            unread=self._unread,
             seconds=self._report.seconds,
         )
 
@@ -104,6 +107,7 @@ class Run:
                 plan = guarded(plan, before, self._settings.ingest, allow=self._allow_mass_delete)
                 if plan.withheld:
                     self._withhold(group.name, plan.withheld, before.documents)
+                self._unread += states(catalog, plan) if catalog else plan.unchanged
                 self._known.append(before)
                 self._plans.append(plan)
         self._report.expect(self._tasks)

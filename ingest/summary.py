@@ -33,8 +33,9 @@ class RunSummary:
     """Documents that got a new revision, those of state `partial` included."""
     deleted: int = 0
     failed: int = 0
+    """Documents that were read now and got no new revision."""
     by_state: Counter[DocState] = field(default_factory=Counter)
-    """Documents that this run read or deleted, by how they ended."""
+    """How all listed documents ended, in this run or an earlier one, and those deleted now."""
     embedded: int = 0
     reused: int = 0
     deleted_chunks: int = 0

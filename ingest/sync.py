@@ -10,6 +10,7 @@ when all its documents are committed, and a document is committed as a whole.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from ingest import parsers, removal
@@ -72,10 +73,11 @@ def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> R
     ):
         found = removal.find(index.stores.catalog, doc_ids_or_uris)
         removal.delete(index.stores, found, ledger)
+        removal.uncount(index.stores.catalog, found)
         index.stores.vectors.flush()
     return ledger.summary(
         run_id=run_id(),
         source=", ".join(sorted({document.source for document in found})),
-        unread=0,
+        unread=Counter(),
         seconds=time.monotonic() - started,
     )

@@ -73,7 +73,9 @@ def test_every_listed_file_ends_in_a_state(world: World) -> None:
 def test_failures_give_exit_code_3_and_are_not_repeated(world: World) -> None:
     world.write("x.pdf", "no pdf at all")
     assert world.sync().exit_code == 3
-    assert world.sync().exit_code == 0
+    again = world.sync()
+    assert (again.exit_code, again.failures) == (0, ())
+    assert again.by_state == {"corrupt": 1}
 
 
 def test_an_empty_folder_is_no_error(world: World) -> None:
@@ -395,7 +397,8 @@ def test_a_document_is_deleted_by_uri_and_stays_deleted(world: World) -> None:
     summary = world.delete("page1.md")
     assert (summary.deleted, summary.deleted_chunks, summary.source) == (1, 1, "docs")
     assert "page1.md" not in world.found("Word1")
-    assert world.sync().indexed == 0
+    again = world.sync()
+    assert (again.listed, again.indexed, again.by_state) == (3, 0, {"indexed": 3})
     assert "page1.md" not in world.rows()
     assert world.is_clean()
 

@@ -16,6 +16,7 @@ from ingest.plan import (
     make_plan,
     put_mark,
     recipe_of,
+    states,
     with_orphans,
 )
 from quarry.errors import UsageError
@@ -53,7 +54,7 @@ def test_only_new_and_changed_addresses_are_read() -> None:
     listing = [item("same"), item("new"), item("changed", tag="other")]
     plan = make_plan(listing, before(entry("same", 7), entry("changed")), recipe=RECIPE)
     assert addresses(plan.read) == ["new", "changed"]
-    assert plan.unchanged == 7
+    assert plan.unchanged == {DocState.INDEXED: 7}
     assert plan.vanished == ()
 
 
@@ -103,6 +104,18 @@ def test_an_address_that_held_many_records_is_known_to() -> None:
 def test_two_files_of_one_address_are_refused() -> None:
     with pytest.raises(UsageError, match=r"address a\.md"):
         make_plan([item("a.md"), item("a.md")], before(), recipe=RECIPE)
+
+
+def test_documents_that_are_left_alone_are_counted_by_their_states() -> None:
+    catalog = MemoryCatalog()
+    catalog.commit(document("c.csv", "1"))
+    catalog.commit(document("c.csv", "2", DocState.CORRUPT))
+    catalog.commit(document("c.csv", "3", DocState.DELETED))
+    known_before = before(
+        entry("a", 5), entry("b", state=DocState.EMPTY), entry("c.csv", 2, DocState.PARTIAL)
+    )
+    plan = make_plan([item("a"), item("b"), item("c.csv")], known_before, recipe=RECIPE)
+    assert states(catalog, plan) == {"indexed": 6, "empty": 1, "corrupt": 1}
 
 
 # ------------------------------------------------------------------------- suspicious deletes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from ingest.ledger import Ledger
@@ -91,7 +93,12 @@ def test_the_summary_adds_up() -> None:
         ]
     )
     books.count_deleted(2, 9)
-    summary = books.summary(run_id="r", source="s", unread=10, seconds=1.23456)
+    summary = books.summary(
+        run_id="r",
+        source="s",
+        unread=Counter({DocState.INDEXED: 9, DocState.EMPTY: 1}),
+        seconds=1.23456,
+    )
     assert summary.to_json() == {
         "run_id": "r",
         "source": "s",
@@ -101,7 +108,7 @@ def test_the_summary_adds_up() -> None:
             "indexed": 2,
             "deleted": 2,
             "failed": 1,
-            "by_state": {"corrupt": 1, "deleted": 2, "indexed": 2, "partial": 1},
+            "by_state": {"corrupt": 1, "deleted": 2, "empty": 1, "indexed": 11, "partial": 1},
         },
         "chunks": {"embedded": 4, "reused": 1, "deleted": 11},
         "seconds": 1.235,
@@ -116,7 +123,7 @@ def test_the_summary_adds_up() -> None:
 def test_a_run_without_failures_exits_with_0() -> None:
     books = ledger(task(0))
     books.add([done(0), End(task=0, documents=1)])
-    assert books.summary(run_id="r", source="s", unread=0, seconds=0).exit_code == 0
+    assert books.summary(run_id="r", source="s", unread=Counter(), seconds=0).exit_code == 0
 
 
 def test_a_conflict_is_read_again_and_what_was_indexed_before_stays_counted() -> None:
@@ -127,7 +134,7 @@ def test_a_conflict_is_read_again_and_what_was_indexed_before_stays_counted() ->
     books.expect([task(0)], last=True)
     (address,) = books.add([done(0, unchanged=True), done(0), End(task=0, documents=2)])
     assert not address.conflict
-    summary = books.summary(run_id="r", source="s", unread=0, seconds=0)
+    summary = books.summary(run_id="r", source="s", unread=Counter(), seconds=0)
     assert (summary.listed, summary.indexed, summary.unchanged, summary.embedded) == (2, 2, 0, 5)
     assert summary.failures == ()
 
@@ -136,7 +143,7 @@ def test_a_second_conflict_is_named() -> None:
     books = ledger(task(0), last=True)
     (address,) = books.add([done(0, conflict=True), End(task=0, documents=1)])
     assert address.conflict
-    summary = books.summary(run_id="r", source="s", unread=0, seconds=0)
+    summary = books.summary(run_id="r", source="s", unread=Counter(), seconds=0)
     assert (summary.failed, summary.exit_code) == (1, 3)
     assert "Another writer" in summary.failures[0].reason
 
