@@ -37,9 +37,13 @@ def decode(content: bytes, declared: str = "") -> str | None:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return _unicode(content[len(mark) :], encoding)
-    if b"\0" in content[:_SAMPLE]:
-        wide = _wide(content[:_SAMPLE])
-        return _unicode(content, wide) if wide else None
+    sample = content[:_SAMPLE]
+    if b"\0" in sample:
+        wide = _wide(sample)
+        if wide:
+            return _unicode(content, wide)
+        if sample.count(0) > max(1, len(sample) * _BAD_SHARE):
+            return None
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -19,6 +20,8 @@ from quarry.records import Block, BlockKind, DocState, ParsedDocument, Scalar
 
 _MAX_ENTRIES = 10_000
 _MAX_SPAN = 200
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""What a damaged archive raises while it is being unpacked."""
 _WRAPPERS = frozenset({f"{W}sdt", f"{W}sdtContent", f"{W}ins", f"{W}customXml", f"{W}smartTag"})
 
 
@@ -33,7 +36,7 @@ def parse_docx(content: bytes, *, memory_mb: int) -> ParsedDocument:
     try:
         document = Document(io.BytesIO(content))
         return _parsed(document)
-    except (OpcError, PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError):
+    except (OpcError, PackageNotFoundError, LxmlError, KeyError, ValueError, *_DAMAGE):
         raise ParseError(DocState.CORRUPT, "It is a damaged Word document.") from None
 
 

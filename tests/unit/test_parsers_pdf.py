@@ -346,6 +346,16 @@ def test_a_file_without_anything_to_read_is_empty_and_a_damaged_one_corrupt() ->
     assert state_of(whole[: len(whole) // 8]) == DocState.CORRUPT
 
 
+def test_a_file_that_claims_absurdly_many_pages_is_not_counted_through() -> None:
+    claims = pdf(two_columns).replace(b"/Count 1", b"/Count 2000000000")
+    assert state_of(claims) == DocState.CORRUPT
+
+
+def test_a_file_of_too_many_pages_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.parsers.pdf.document._MAX_PAGES", 2)
+    assert state_of(pdf(*(two_columns,) * 3)) == DocState.TOO_LARGE
+
+
 def test_what_is_recovered_of_a_damaged_file_is_read_and_the_damage_told() -> None:
     content = pdf(two_columns).replace(b"startxref", b"startnone")
     found = parse_pdf(content, ocr=False, timeout_s=60)

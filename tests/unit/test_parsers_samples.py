@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -206,6 +207,38 @@ def test_a_sample_says_what_a_person_reads_in_it(name: str, parsed: Parsed) -> N
     text = f"{read(document)}\n{rows(document)}"
     for phrase in PHRASES[name]:
         assert phrase in text
+
+
+DAMAGED = (
+    "docl__textbox.docx",
+    "docl__html_rich_table_cells.html",
+    "md__fenced_code_blocks.md",
+    "pdfjs__rotation.pdf",
+    "pypdf__form.pdf",
+    "unst__fake-text-utf-32.txt",
+    "unst__korean-text-with-tables.pdf",
+)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_copy_ends_in_a_state_too_and_never_in_a_fault(name: str, samples: Path) -> None:
+    chance = random.Random(name)
+    item = SourceItem(source="s", address=name, uri=name, tag="t", size=0)
+    ended: set[str] = set()
+    for _ in range(25):
+        content = bytearray((samples / name).read_bytes())
+        for _ in range(chance.choice((1, 5, 20)) if len(content) < 20_000 else 100):
+            place = chance.randrange(len(content))
+            if chance.random() < 0.5:
+                content[place] = chance.randrange(256)
+            else:
+                del content[place : place + chance.randrange(20)]
+        try:
+            found = list(parse_item(bytes(content), item, IngestSettings(ocr=False)))
+            ended.update(document.state for document in found)
+        except ParseError as error:
+            ended.add(error.state)
+    assert ended <= {state.value for state in DocState} - {DocState.FAILED, DocState.DELETED}
 
 
 def test_every_indexed_sample_has_phrases_to_look_for() -> None:

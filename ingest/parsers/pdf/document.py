@@ -18,6 +18,7 @@ from ingest.parsers.pdf.paragraphs import Flow
 from quarry.errors import ParseError
 from quarry.records import Block, BlockKind, DocState, ParsedDocument, Scalar
 
+_MAX_PAGES = 20_000
 _TIME_SHARE = 0.8
 """Share of the time limit after which the remaining pages are left unread, and told."""
 _SCAN_AREA = 0.5
@@ -65,26 +66,14 @@ class _Reading:
 def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
     """Blocks with true page numbers; offsets in the extracted text.
 
-    Raises ParseError: encrypted, corrupt, needs_ocr, empty, timed_out. Some pages that could not be
-    read make it partial, with their numbers in the reason.
+    Raises ParseError: encrypted, corrupt, needs_ocr, empty, timed_out, too_large. Some pages that
+    could not be read make it partial, with their numbers in the reason.
     """
-    import pymupdf
-
-    pymupdf.TOOLS.mupdf_display_errors(False)
-    pymupdf.TOOLS.mupdf_display_warnings(False)
-    try:
-        document = pymupdf.open(stream=content, filetype="pdf")
-    except (pymupdf.FileDataError, pymupdf.EmptyFileError, RuntimeError, ValueError):
-        raise ParseError(DocState.CORRUPT, "It is a damaged PDF.") from None
+    deadline = time.monotonic() + timeout_s * _TIME_SHARE
+    document = _opened(content)
     with document:
-        if document.needs_pass and not document.authenticate(""):
-            raise ParseError(DocState.ENCRYPTED, "It needs a password.")
-        count = int(document.page_count)
-        if count == 0:
-            raise ParseError(DocState.CORRUPT, "It is a damaged PDF without pages.")
-        reading = _read(
-            document, count, ocr=ocr, deadline=time.monotonic() + timeout_s * _TIME_SHARE
-        )
+        count = _pages_of(document)
+        reading = _read(document, count, ocr=ocr, deadline=deadline)
         repaired = bool(document.is_repaired)
         facts = document.metadata or {}
     blocks, styles = _blocks(reading)
@@ -100,34 +89,72 @@ def parse_pdf(content: bytes, *, ocr: bool, timeout_s: float) -> ParsedDocument:
     )
 
 
-def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
+def _opened(content: bytes) -> Any:
     import pymupdf
 
+    pymupdf.TOOLS.mupdf_display_errors(False)
+    pymupdf.TOOLS.mupdf_display_warnings(False)
+    try:
+        return pymupdf.open(stream=content, filetype="pdf")
+    except (*_faults(), pymupdf.FileDataError, pymupdf.EmptyFileError):
+        raise ParseError(DocState.CORRUPT, "It is a damaged PDF.") from None
+
+
+def _pages_of(document: Any) -> int:
+    if document.needs_pass and not document.authenticate(""):
+        raise ParseError(DocState.ENCRYPTED, "It needs a password.")
+    try:
+        count = int(document.page_count)
+    except _faults():
+        count = 0
+    if count == 0:
+        raise ParseError(DocState.CORRUPT, "It is a damaged PDF without pages.")
+    if count > _MAX_PAGES:
+        raise ParseError(
+            DocState.TOO_LARGE, f"It has {count} pages, and {_MAX_PAGES} are allowed; split it."
+        )
+    return count
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What PyMuPDF raises for damaged files and pages."""
+    import pymupdf
+
+    return (RuntimeError, ValueError, pymupdf.mupdf.FzErrorBase)
+
+
+def _read(document: Any, count: int, *, ocr: bool, deadline: float) -> _Reading:
     reading = _Reading()
-    reader = Reader()
-    for index in range(count):
+    reader = Reader() if ocr else None
+    faults = _faults()
+    for number in range(1, count + 1):
         if time.monotonic() > deadline:
-            reading.late = list(range(index + 1, count + 1))
+            reading.late = list(range(number, count + 1))
             break
-        pymupdf.TOOLS.reset_mupdf_warnings()
         try:
-            page = document.load_page(index)
-            lines = _page(page, index + 1)
-            if _needs_ocr(page, lines):
-                if ocr:
-                    lines = _scanned(page, index + 1, reader)
-                    reading.pictures = reading.pictures or not lines.lines
-                else:
-                    reading.scans.append(index + 1)
-            elif not lines.lines and _DAMAGE.search(pymupdf.TOOLS.mupdf_warnings()):
-                reading.broken.append(index + 1)
-        except (RuntimeError, ValueError) as error:  # what PyMuPDF raises for a damaged page
+            reading.pages.append(_read_page(document, number, reading, reader))
+        except faults as error:
             if "alloc" in str(error):
                 raise MemoryError from None
-            reading.broken.append(index + 1)
-            continue
-        reading.pages.append(lines)
+            reading.broken.append(number)
     return reading
+
+
+def _read_page(document: Any, number: int, reading: _Reading, reader: Reader | None) -> _Page:
+    import pymupdf
+
+    pymupdf.TOOLS.reset_mupdf_warnings()
+    page = document.load_page(number - 1)
+    lines = _page(page, number)
+    if not _needs_ocr(page, lines):
+        if not lines.lines and _DAMAGE.search(pymupdf.TOOLS.mupdf_warnings()):
+            reading.broken.append(number)
+    elif reader is None:
+        reading.scans.append(number)
+    else:
+        lines = _scanned(page, number, reader)
+        reading.pictures = reading.pictures or not lines.lines
+    return lines
 
 
 def _page(page: Any, number: int) -> _Page:
