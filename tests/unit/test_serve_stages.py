@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from quarry.models.fakes import FakeReranker
 from quarry.records import Candidate, Chunk, Document, Evidence, Mode
 from quarry.text import REFUSAL
 from serve.evidence import Budget, choose
@@ -71,12 +70,24 @@ async def test_the_passage_with_the_exact_code_is_first(mode: Mode) -> None:
         assert names(await world.search(f"what is e{code}?", mode=mode))[0] == f"E-{code}"
 
 
-async def test_the_reranker_cannot_push_the_exact_code_down() -> None:
-    world = World()
-    world.add("right", "E-1042: overcurrent.")
-    world.add("wrong", "What does the fault of the drive mean? It means that it stopped.")
-    world.reranker = FakeReranker()
-    assert names(await world.search("What does the fault E-1042 of the drive mean?"))[0] == "right"
+def test_the_exact_code_is_first_even_if_both_legs_put_it_last() -> None:
+    right, wrong = candidate("right", text="E-1042: overcurrent."), candidate("wrong")
+    order = {wrong.chunk.chunk_id: 0.9, right.chunk.chunk_id: 0.1}
+    found = Found(
+        candidates={c.chunk.chunk_id: c for c in (wrong, right)}, dense=order, lexical=order
+    )
+    fused, record = fuse(found, asked("What is e1042?"), rrf_k=60)
+    assert [c.document.uri for c in fused] == ["right", "wrong"]
+    assert record.detail["exact_identifier"] == 1
+    dense_only = replace(asked("What is e1042?"), lane=frozenset())
+    assert [c.document.uri for c in fuse(found, dense_only, rrf_k=60)[0]] == ["wrong", "right"]
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+async def test_the_reranker_cannot_push_the_exact_code_down(fuses: bool) -> None:
+    fused = [candidate("right", text="E-1042: overcurrent."), candidate("b"), candidate("c")]
+    ranked = await reranked(fused, [0.0, 0.5, 0.9], fuses=fuses, question="What is E-1042?")
+    assert ranked[0].document.uri == "right"
 
 
 # -------------------------------------------------------------------------------------- rerank
@@ -120,13 +131,18 @@ async def test_candidates_below_the_depth_stay_behind_in_their_order() -> None:
 
 
 async def reranked(
-    fused: Sequence[Candidate], values: list[float], *, fuses: bool, depth: int = 50
+    fused: Sequence[Candidate],
+    values: list[float],
+    *,
+    fuses: bool,
+    depth: int = 50,
+    question: str = "tents",
 ) -> list[Candidate]:
     async def model(question: str, passages: Sequence[str]) -> Scores:
         return Scores(values=values, fuses=fuses)
 
     run = Run(Deadline(30))
-    ranked, _ = await rerank(fused, asked("tents"), model=model, depth=depth, rrf_k=60, run=run)
+    ranked, _ = await rerank(fused, asked(question), model=model, depth=depth, rrf_k=60, run=run)
     assert run.degraded == []
     return ranked
 
@@ -156,6 +172,11 @@ async def test_there_are_no_more_sources_than_asked_for() -> None:
     assert len((await chosen([candidate(f"d{n}") for n in range(9)], sources=3))[0]) == 3
 
 
+async def test_a_copy_with_a_word_changed_is_no_second_source() -> None:
+    pair = [candidate(name, text=f"{LONG}{end}") for name, end in (("a", "Ask."), ("b", "Call."))]
+    assert [e.document.uri for e in (await chosen(pair))[0]] == ["a"]
+
+
 async def test_an_exact_copy_is_no_second_source() -> None:
     copy = "Time off is 25 days a year. Ask your lead two weeks before."
     same = [candidate(name, text=copy, header="Time off") for name in ("wiki", "shared-drive")]
@@ -164,16 +185,17 @@ async def test_an_exact_copy_is_no_second_source() -> None:
     assert record.detail["near_duplicates"] == 1
 
 
-SEAM = "The seam is sewn with care and by hand. " * 30
+LONG = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(200)) + ". "
+"""So long that one other word leaves nearly all three-word runs the same."""
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (("Parents get 20 paid weeks.", ""), ("Parents get 16 paid weeks.", "")),
-        ((f"{SEAM}It is covered.", ""), (f"{SEAM}It is not covered.", "")),
-        (("The same words.", "Canada"), ("The same words.", "Germany")),
-        (("E-1042 stops the axis.", ""), ("E-1024 stops the axis.", "")),
+        ((f"{LONG}Parents get 20 weeks.", ""), (f"{LONG}Parents get 16 weeks.", "")),
+        ((f"{LONG}It is covered.", ""), (f"{LONG}It is not covered.", "")),
+        ((f"{LONG}The same words.", "Canada"), (f"{LONG}The same words.", "Germany")),
+        ((f"{LONG}E-1042 stops it.", ""), (f"{LONG}E-1024 stops it.", "")),
     ],
     ids=["number", "negation", "header", "code"],
 )
