@@ -23,9 +23,11 @@ def main(
         Path | None,
         typer.Option(help="Kept with data, logs and journals; else a temporary one, gone after."),
     ] = None,
-    documents: Annotated[int, typer.Option(min=1, help="Documents that are changed.")] = 40,
     writers: Annotated[int, typer.Option(min=1, help="Processes that change them.")] = 2,
     readers: Annotated[int, typer.Option(min=1, help="Threads that search.")] = 4,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds of one store request; more if it is busy here.")
+    ] = 2.0,
 ) -> None:
     """Break real servers at random while documents change and people read; exit 1 if it shows."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped
@@ -34,9 +36,9 @@ def main(
         folder=home.resolve(),
         seconds=60 * minutes,
         seed=seed,
-        documents=documents,
         writers=writers,
         readers=readers,
+        timeout_s=timeout,
     )
     try:
         report = run(plan, _say)

@@ -28,7 +28,8 @@ class Breaker(threading.Thread):
     faults: Iterator[Fault]
     journal: Journal
     made: Counter[str] = field(default_factory=Counter)
-    error: BaseException | None = None
+    error: Exception | None = None
+    """What ended the thread, if not `end`."""
 
     def __post_init__(self) -> None:
         super().__init__(name=f"breaker-{self.label}", daemon=True)
@@ -45,15 +46,13 @@ class Breaker(threading.Thread):
                 self.journal.note("fault", server=self.label, kind=fault.kind, s=fault.lasts_s)
                 self._break(fault)
                 self.made[fault.kind] += 1
-        except BaseException as error:  # told to who joins it
+        except Exception as error:  # for who waits
             self.error = error
 
     def end(self) -> None:
-        """Waits for the fault that is under way. Raises what ended the thread, if anything did."""
+        """Waits until the fault that is under way is mended."""
         self._ending.set()
         self.join()
-        if self.error:
-            raise self.error
 
     def _break(self, fault: Fault) -> None:
         if fault.kind is FaultKind.KILL:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from loadtests.chaos.journal import Journal, Row
 from loadtests.chaos.pages import LONG, PEOPLE, WORD, passage_of
 from loadtests.chaos.world import GENERATION, World
-from quarry.errors import QuarryError
 from quarry.models.fakes import FakeEmbedder, FakeGenerator
 from quarry.records import Candidate, Mode, SearchRequest
 from quarry.settings import Settings, TelemetrySettings
@@ -29,7 +28,8 @@ LEGS = {
     Mode.DENSE: ("dense",),
     Mode.LEXICAL: ("lexical",),
 }
-DEADLINE_S = 6.0
+DEADLINE_REQUESTS = 3
+"""Store requests that a search has time for."""
 PAUSE_S = 0.02
 
 
@@ -43,15 +43,14 @@ class Question:
     last: bool = False
     """Asked when all is healed and at rest: every leg must find everything."""
 
-    @property
-    def request(self) -> SearchRequest:
+    def request(self, deadline_s: float) -> SearchRequest:
         return SearchRequest(
             question=f"{WORD} {self.name}".strip(),
             principal=PEOPLE[self.person],
             mode=self.mode,
             top_k=2 * LONG if self.name else 20,
             filter=f'page = "{self.name}"' if self.name else "",
-            deadline_s=DEADLINE_S,
+            deadline_s=deadline_s,
         )
 
 
@@ -70,8 +69,10 @@ def read(world: World, readers: int) -> None:
     stores, threads = world.stores(), Threads(4 * readers)
     engine = engine_over(stores, world.settings, threads)
     journal = Journal(world.journals / "readers.jsonl")
+    deadline_s = DEADLINE_REQUESTS * world.settings.stores.elasticsearch.timeout_s
+    asker = Asker(engine, journal, deadline_s)
     running = [
-        threading.Thread(target=_read, args=(world, engine, journal, reader, readers))
+        threading.Thread(target=_read, args=(world, asker, reader, readers))
         for reader in range(readers)
     ]
     for each in running:
@@ -83,14 +84,14 @@ def read(world: World, readers: int) -> None:
     journal.close()
 
 
-def _read(world: World, engine: Engine, journal: Journal, reader: int, readers: int) -> None:
+def _read(world: World, asker: Asker, reader: int, readers: int) -> None:
     chance = random.Random(f"{world.seed}-reader-{reader}")  # noqa: S311
     with asyncio.Runner() as runner:
         while not world.told(STOP):
-            runner.run(ask(engine, journal, _question(chance, world.names)))
+            runner.run(asker.ask(_question(chance, world.names)))
             time.sleep(PAUSE_S)
         for question in last_questions(world.names[reader::readers]):
-            runner.run(ask(engine, journal, question))
+            runner.run(asker.ask(question))
 
 
 def _question(chance: random.Random, names: list[str]) -> Question:
@@ -107,30 +108,36 @@ def last_questions(names: list[str]) -> Iterator[Question]:
                 yield Question(person=person, name=name, mode=mode, last=True)
 
 
-async def ask(engine: Engine, journal: Journal, question: Question) -> None:
-    """One search, noted with what it showed or how it failed."""
-    start = time.monotonic()
-    try:
-        result = await engine.search(question.request)
-    except Exception as error:  # noted whatever it is: the judge says what may happen
-        journal.note(
-            "unread",
+@dataclass(frozen=True, slots=True)
+class Asker:
+    engine: Engine
+    journal: Journal
+    deadline_s: float = 30.0
+
+    async def ask(self, question: Question) -> None:
+        """One search, noted with what it showed or how it failed."""
+        start = time.monotonic()
+        try:
+            result = await self.engine.search(question.request(self.deadline_s))
+        except Exception as error:  # noted whatever it is: the judge says what may happen
+            self.journal.note(
+                "unread",
+                start=start,
+                last=question.last,
+                error=type(error).__name__,
+                message=str(error),
+            )
+            return
+        self.journal.note(
+            "read",
             start=start,
+            person=question.person,
+            name=question.name,
             last=question.last,
-            error=type(error).__name__,
-            message=str(error) if isinstance(error, QuarryError) else repr(error),
+            legs=[leg for leg in LEGS[question.mode] if leg not in result.degraded],
+            degraded=result.degraded,
+            seen=seen(result.candidates),
         )
-        return
-    journal.note(
-        "read",
-        start=start,
-        person=question.person,
-        name=question.name,
-        last=question.last,
-        legs=[leg for leg in LEGS[question.mode] if leg not in result.degraded],
-        degraded=result.degraded,
-        seen=seen(result.candidates),
-    )
 
 
 def seen(candidates: tuple[Candidate, ...]) -> list[tuple[Row, list[str]]]:

@@ -42,9 +42,7 @@ class Plan:
     writers: int = 2
     readers: int = 4
     timeout_s: float = 2.0
-    """Of one request to a store."""
-    total_s: float = 5.0
-    """Of one store call with its retries."""
+    """Of one request to a store; a call with its retries may take 2.5 times as long."""
 
 
 def run(plan: Plan, say: Say) -> Report:
@@ -64,8 +62,12 @@ def run(plan: Plan, say: Say) -> Report:
         say(f"{plan.documents} documents are in; now things break")
         context = _context()
         with _reading(context, world, plan.readers):
-            made = _break(plan, context, world, servers, proxies, say)
-            say("all is healed; one more sync of everything")
+            with _writing(context, world, plan) as keepers:
+                with _breaking(world, servers, proxies) as breakers:
+                    _wait(plan.seconds, breakers, keepers, say)
+                say("all is healed")
+            made = _made(breakers, keepers)
+            say("one more sync of everything")
             with _recorded(world, "writer-last") as (stores, journal):
                 _last_sync(stores, journal, world)
                 stores.vectors.flush()
@@ -92,7 +94,7 @@ def _world(plan: Plan, proxies: dict[str, Proxy]) -> World:
         elasticsearch=f"http://127.0.0.1:{proxies['elasticsearch'].port}",
         milvus=f"http://127.0.0.1:{proxies['milvus'].port}",
         timeout_s=plan.timeout_s,
-        total_s=plan.total_s,
+        total_s=2.5 * plan.timeout_s,
     )
     return World(folder=plan.folder, settings=settings, seed=plan.seed, documents=plan.documents)
 
@@ -151,41 +153,56 @@ def _reading(context: ForkServerContext, world: World, readers: int) -> Iterator
     """Readers in a process of their own; at the end each asks once more for everything."""
     process = context.Process(target=reader.read, args=(world, readers), daemon=True)
     process.start()
-    yield
-    world.tell(reader.STOP)
-    process.join()
+    try:
+        yield
+        world.tell(reader.STOP)
+        process.join()
+    finally:
+        process.kill()
     if process.exitcode:
         raise QuarryError(f"The readers ended with exit code {process.exitcode}; see above.")
 
 
-def _break(
-    plan: Plan,
-    context: ForkServerContext,
-    world: World,
-    servers: dict[str, Server],
-    proxies: dict[str, Proxy],
-    say: Say,
-) -> Counter[str]:
-    """Runs everything for the planned time and then heals; gives how often what was broken."""
+@contextmanager
+def _writing(
+    context: ForkServerContext, world: World, plan: Plan
+) -> Iterator[Sequence[WriterKeeper]]:
+    """Writers that are killed and started again; at the end each finishes its step."""
     keepers = [
         WriterKeeper(context, world, number, writer_kills(plan.seed, number))
         for number in range(plan.writers)
     ]
+    for keeper in keepers:
+        keeper.start()
+    try:
+        yield keepers
+    finally:
+        world.tell(writer.STOP)
+        for keeper in keepers:
+            keeper.end()
+
+
+@contextmanager
+def _breaking(
+    world: World, servers: dict[str, Server], proxies: dict[str, Proxy]
+) -> Iterator[Sequence[Breaker]]:
+    """Everything breaks; at the end all servers run and can be reached."""
     journal = Journal(world.journals / "breakers.jsonl")
     breakers = [
-        Breaker(name, servers[name], proxies[name], server_faults(plan.seed, name), journal)
+        Breaker(name, servers[name], proxies[name], server_faults(world.seed, name), journal)
         for name in servers
     ]
-    for thread in (*keepers, *breakers):
-        thread.start()
-    _wait(plan.seconds, breakers, keepers, say)
     for breaker in breakers:
-        breaker.end()
-    world.tell(writer.STOP)
-    for keeper in keepers:
-        keeper.end()
-    journal.close()
-    return _made(breakers, keepers)
+        breaker.start()
+    try:
+        yield breakers
+    finally:
+        for breaker in breakers:
+            breaker.end()
+        journal.close()
+    for breaker in breakers:
+        if breaker.error:
+            raise breaker.error
 
 
 def _context() -> ForkServerContext:

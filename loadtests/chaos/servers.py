@@ -110,8 +110,16 @@ class Elasticsearch:
         )
 
     def kill(self) -> None:
-        _kill(self.pid)
+        _kill(self.pid or self._started())
         self.pid = 0
+
+    def _started(self) -> int:
+        """The process of a start that was broken off before it told its number."""
+        for process in psutil.process_iter(["cmdline"]):
+            line = process.info["cmdline"] or []
+            if "local.StartNode" in line and str(self.folder) in line:
+                return int(process.pid)
+        return 0
 
 
 @dataclass

@@ -73,7 +73,7 @@ class Rig:
 
         async def ask_all() -> None:
             for question in reader.last_questions(NAMES):
-                await reader.ask(engine, self.read, question)
+                await reader.Asker(engine, self.read).ask(question)
 
         asyncio.run(ask_all())
 
