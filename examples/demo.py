@@ -184,7 +184,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def ask(server: RunningServer, question: Question) -> bool:
     """Prints one answer; tells whether it is what the documents say."""
     person = ["--as", question.user] if question.user else []
-    print_line(f"\n$ quarry ask {shlex.join([question.text, *person])}    # {question.why}\n")
+    print_line(f"\n# {question.why}\n$ quarry ask {shlex.join([question.text, *person])}\n")
     body = {"question": question.text, **({"as": question.user} if question.user else {})}
     began = time.monotonic()
     answer = server.post("/v1/answer", body, deadline_s=60)

@@ -56,11 +56,13 @@ def _citation(citation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _place(item: Mapping[str, Any]) -> str:
-    """Title, section, pages and address, without what is not known."""
-    title, section = one_line(item["title"]), one_line(item["section"])
-    if section and section != title:
-        title = section if section.startswith(title) else f"{title} › {section}"
-    parts = (title, pages_text(item["pages"]), one_line(item["uri"]))
+    """Title, section, pages and address, without what is not known or said already."""
+    title = one_line(item["title"])
+    steps = [step for step in one_line(item["section"]).split(" > ") if step]
+    if steps and title and (title.startswith(steps[0]) or steps[0].startswith(title)):
+        title = max(title, steps.pop(0), key=len)
+    heading = " › ".join(part for part in (title, *steps) if part)
+    parts = (heading, pages_text(item["pages"]), one_line(item["uri"]))
     return "  ".join(part for part in parts if part)
 
 

@@ -114,3 +114,19 @@ def test_a_skipped_stage_is_named() -> None:
 )
 def test_pages_are_written_as_people_cite_them(pages: list[int] | None, text: str) -> None:
     assert pages_text(pages) == text
+
+
+@pytest.mark.parametrize(
+    ("title", "section", "heading"),
+    [
+        ("Returns", "Used outdoors", "Returns › Used outdoors"),
+        ("Returns", "Returns > Used outdoors", "Returns › Used outdoors"),
+        ("Returns FS-1", "Returns > Used", "Returns FS-1 › Used"),
+        ("Returns", "Returns and refunds", "Returns and refunds"),
+        ("Returns", "", "Returns"),
+        ("", "Used > Tents", "Used › Tents"),
+    ],
+)
+def test_a_title_is_not_said_twice(title: str, section: str, heading: str) -> None:
+    first, *_ = search_lines(found(result(title=title, section=section)), 0.04)
+    assert first == f" 1  {heading}  returns.md"
