@@ -178,6 +178,26 @@ def test_running_it_again_reads_only_what_has_changed(copied: Path) -> None:
     assert (verified.returncode, json.loads(verified.stdout)["clean"]) == (0, True)
 
 
+def test_a_collection_is_scored_in_an_index_of_its_own(workspace: Path) -> None:
+    beir = workspace / "tiny"
+    (beir / "qrels").mkdir(parents=True)
+    texts = {"d1": "Tents and sleeping bags.", "d2": "Stoves and fuel.", "d3": "Ropes and knots."}
+    (beir / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": i, "title": "", "text": t}) + "\n" for i, t in texts.items())
+    )
+    (beir / "queries.jsonl").write_text('{"_id": "q1", "text": "stoves"}\n')
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td2\t1\n")
+    done = quarry(workspace, "eval", "beir", "tiny", "--modes", "lexical,hybrid+rerank", "--json")
+    assert done.returncode == 0, done.stderr
+    modes = json.loads(done.stdout)["modes"]
+    assert list(modes) == ["lexical", "hybrid+rerank"]
+    lexical = modes["lexical"]
+    assert (lexical["nDCG@10"], lexical["R@100"], lexical["RR@10"]) == (1.0, 1.0, 1.0)
+    assert (lexical["queries"], lexical["failed"]) == (1, 0)
+    assert json.loads(quarry(workspace, "documents", "--json").stdout) == {"documents": []}
+    refused_after_notes(quarry(workspace, "eval", "beir", "docs"), "corpus.jsonl")
+
+
 # ------------------------------------------------------------------------- what bad input gets
 
 
