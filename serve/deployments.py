@@ -43,6 +43,7 @@ from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
 from serve.graph import Answerer, Gathered, Searcher
 from serve.http.app import create_app
+from serve.http.limits import RETRY_AFTER_S
 from serve.http.sign_in import SignIn
 from serve.index import Index
 from serve.models import EXTRACTIVE, Scores, SearchModels, load_fallback
@@ -327,6 +328,7 @@ def _deployment(kind: type, name: str, settings: Settings) -> Any:
         # The gateway says 429 itself, so it takes more than it admits; beyond that Serve says 503.
         max_ongoing_requests=2 * at_once + 16,
         max_queued_requests=2 * at_once,
+        backpressure_config={"status_code": 503, "retry_after_s": RETRY_AFTER_S},
         # What keeps a part from starting now will keep it from starting in a second.
         max_constructor_retry_count=1,
         health_check_period_s=5,
