@@ -16,12 +16,15 @@ _BREAK = regex.compile(
 _ABBREVIATIONS = frozenset(
     # Titles, references, Latin, measures and business forms that are followed by what they belong
     # to. "etc." and "a.m." are absent on purpose: they also end sentences, and a capital decides.
-    "dr mr mrs ms prof st rev hon gen sen rep capt lt col sgt fig figs eq eqs no nos nr sec secs "
+    "fig figs eq eqs no nos nr sec secs "
     "ch chap vol vols pp p ed eds art para ref refs app ver e.g i.e cf vs viz approx ca c al resp "
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun "
     "dept est inc ltd co corp gmbh u.s u.k z.b d.h u.a bzw ggf usw abs str tel incl excl max min "
     "hr hrs".split()
 )
+_TITLES = frozenset("dr mr mrs ms prof st rev hon gen sen rep capt lt col sgt".split())
+"""Only with a capital: "Ms. Li", but "after 60 ms." """
+_UNIT = regex.compile(r"(?:°|\d\s?)[A-Z]\.$")
 _LAST_WORD = regex.compile(r"(?:[\p{L}\p{M}\p{N}]|(?<=\p{L})\.(?=\p{L}))+\.$")
 _LIST_NUMBER = regex.compile(
     r"(?:^|\n)[^\S\n]*(?:[-*•]\s+)?\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})\.$"
@@ -79,8 +82,10 @@ def _is_abbreviation(before: str, after: str) -> bool:
     if last is None:
         return False
     word = last.group()[:-1]
-    if len(word) == 1 and word.isalpha() and word.isupper():  # an initial: J. Smith
-        return word != "I"
+    if len(word) == 1 and word.isalpha() and word.isupper():  # an initial: J. Smith; but 80 °C
+        return word != "I" and not _UNIT.search(before)
+    if word.lower() in _TITLES:
+        return word[0].isupper()
     if word.lower() not in _ABBREVIATIONS:
         return False
     # "No." and "max." are words too: they are abbreviations only before a number.
