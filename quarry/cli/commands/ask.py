@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import typer
 
 from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.output import print_json, print_line
+from quarry.cli.output import print_json, print_line, print_note
 from quarry.cli.render import answer_lines, search_lines
 from quarry.cli.server import RunningServer
 from quarry.errors import UsageError
@@ -19,6 +20,7 @@ from quarry.records import Mode, Principal, SearchRequest
 from quarry.settings import Settings
 
 Kind = Literal["search", "answer"]
+_WORTH_A_WORD_S = 2.0
 
 QuestionArgument = Annotated[
     str, typer.Argument(metavar="QUESTION", help="In plain words; quote it for the shell.")
@@ -89,13 +91,8 @@ def search(
         filter=filter,
         all_versions=all_versions,
     )
-    began = time.monotonic()
-    found = respond(settings, "search", query)
-    if as_json:
-        print_json(found)
-        return
-    for line in search_lines(found, time.monotonic() - began):
-        print_line(line)
+    reply = respond(settings, "search", query)
+    _print(reply, search_lines, as_json=as_json)
 
 
 def ask(
@@ -126,33 +123,61 @@ def ask(
         filter=filter,
         all_versions=all_versions,
     )
-    began = time.monotonic()
-    answer = respond(settings, "answer", query)
-    if as_json:
-        print_json(answer)
-        return
-    for line in answer_lines(answer, time.monotonic() - began):
-        print_line(line)
+    reply = respond(settings, "answer", query)
+    _print(reply, answer_lines, as_json=as_json)
 
 
-def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> dict[str, Any]:
-    """The stable JSON of a search or an answer, from wherever it comes faster."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The stable JSON of a search or an answer."""
+
+    body: dict[str, Any]
+    seconds: float
+    loading_s: float = 0.0
+    """What opening stores and models took before, where this process had to."""
+
+
+def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
+    """From a running server of the data folder if there is one, else from this process."""
     request = request_of(settings, query)
     from serve.question import ask as check
 
     check(request, settings.retrieval)  # before a model is loaded or a server is asked
+    began = time.monotonic()
     server = RunningServer.find(settings.data_dir)
     if server is not None:
-        return server.post(f"/v1/{kind}", query, deadline_s=settings.serve.deadline_s)
+        body = server.post(f"/v1/{kind}", query, deadline_s=settings.serve.deadline_s)
+        return Reply(body=body, seconds=time.monotonic() - began)
     if is_embedded_and_new(settings):
         raise UsageError(NOTHING_YET)
     from serve.engine import open_engine
     from serve.http.schemas import answer_json, search_json
 
     with open_engine(settings) as engine:
+        ready = time.monotonic()
         if kind == "search":
-            return search_json(asyncio.run(engine.search(request)))
-        return answer_json(asyncio.run(engine.answer_whole(request)))
+            body = search_json(asyncio.run(engine.search(request)))
+        else:
+            body = answer_json(asyncio.run(engine.answer_whole(request)))
+        return Reply(body=body, seconds=time.monotonic() - ready, loading_s=ready - began)
+
+
+def _print(
+    reply: Reply,
+    lines: Callable[[dict[str, Any], float], Iterable[str]],
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        print_json(reply.body)
+        return
+    for line in lines(reply.body, reply.seconds):
+        print_line(line)
+    if reply.loading_s > _WORTH_A_WORD_S:
+        print_note(
+            f"Loading the models took {reply.loading_s:.0f} s before that; "
+            "while quarry serve runs, they stay loaded."
+        )
 
 
 def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
