@@ -25,6 +25,7 @@ from ingest.stages import Stage, StageSettings, make_encoder, make_reader, make_
 from ingest.work import Done, End, Row, Task, pack, unpack_all
 from quarry.errors import QuarryError
 from quarry.settings import Settings
+from quarry.telemetry.logs import configure_logging
 
 _log = structlog.get_logger(__name__)
 
@@ -95,6 +96,7 @@ class StageActor:
     """One stage on its worker: rows out of a table, through the stage, into tables again."""
 
     def __init__(self, factory: Factory, config: StageSettings) -> None:
+        configure_logging(config.settings.telemetry)
         self._stage: Stage | None = None
         self._broken: QuarryError | None = None
         try:
@@ -267,17 +269,17 @@ def _our_errors() -> Iterator[None]:
     """Raises the error that a stage raised, without what Ray wraps round it."""
     try:
         yield
-    except QuarryError:
-        raise
     except ray.exceptions.RayError as error:
         raise _cause(error) from error
 
 
 def _cause(error: BaseException) -> QuarryError:
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, QuarryError) and not isinstance(seen, ray.exceptions.RayError):
-            return seen
-        seen = getattr(seen, "cause", None) or seen.__cause__
-    what = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-    return QuarryError(f"A worker of the run stopped: {what} Run it again to go on.")
+    """Only the kind of a foreign error is told: its text may hold words of a document."""
+    innermost = error
+    while following := getattr(innermost, "cause", None) or innermost.__cause__:
+        innermost = following
+    if isinstance(innermost, QuarryError):
+        return innermost
+    return QuarryError(
+        f"A worker of the run stopped ({type(innermost).__name__}); run it again to go on."
+    )

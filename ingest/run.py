@@ -38,6 +38,8 @@ from quarry.settings import Settings
 from quarry.stores.factory import Stores
 from quarry.stores.milvus_lite import vector_server
 
+_log = structlog.get_logger(__name__)
+
 
 class Pipeline(Protocol):
     """Runs tasks through the stages: Ray Data, or one process in tests."""
@@ -49,9 +51,6 @@ class Pipeline(Protocol):
     def run(self, config: StageSettings, tasks: Sequence[Task]) -> Iterable[list[Done | End]]:
         """How documents and addresses ended, in batches, as they end."""
         ...
-
-
-_log = structlog.get_logger(__name__)
 
 
 class Run:
@@ -70,6 +69,7 @@ class Run:
         self._groups = groups
         self._recipe = recipe
         self._allow_mass_delete = allow_mass_delete
+        self._run_id = run_id()
         self._ledger = Ledger()
         self._report = Reporter(self._ledger, progress)
         self._known: list[Known] = []
@@ -79,12 +79,13 @@ class Run:
 
     @property
     def is_idle(self) -> bool:
-        settled = not any(before.unfinished for before in self._known)
+        pairs = zip(self._groups, self._known, strict=True)
+        settled = not any(before.unfinished or _has_moved(group, before) for group, before in pairs)
         return settled and not self._tasks and not any(plan.vanished for plan in self._plans)
 
     def summary(self) -> RunSummary:
         return self._ledger.summary(
-            run_id=run_id(),
+            run_id=self._run_id,
             source=", ".join(group.name for group in self._groups),
             unread=self._unread,
             seconds=self._report.seconds,
@@ -111,6 +112,13 @@ class Run:
                 self._known.append(before)
                 self._plans.append(plan)
         self._report.expect(self._tasks)
+        _log.info(
+            "ingest_planned",
+            run_id=self._run_id,
+            addresses=len(self._tasks),
+            vanished=sum(len(plan.vanished) for plan in self._plans),
+            unchanged=self._unread.total(),
+        )
 
     def _compared(self, group: Group, before: Known) -> Plan:
         first = sum(len(earlier.sources) for earlier in self._groups[: len(self._plans)])
@@ -149,6 +157,14 @@ class Run:
             index.stores.text.publish()
             index.stores.vectors.flush()
             self._mark(index.stores, unfinished=False)
+        _log.info(
+            "ingest_finished",
+            run_id=self._run_id,
+            indexed=self._ledger.indexed,
+            deleted=self._ledger.deleted,
+            failed=self._ledger.failed,
+            seconds=round(self._report.seconds, 3),
+        )
 
     def _hide_vanished(self, stores: Stores) -> None:
         for plan in self._plans:
@@ -223,6 +239,10 @@ def run_id() -> str:
 
 def _vanished(stores: Stores, plan: Plan) -> Iterator[Document]:
     return removal.of_addresses(stores.catalog, plan.source, plan.vanished)
+
+
+def _has_moved(group: Group, before: Known) -> bool:
+    return group.complete and bool(before.origins) and before.origins != group.origins
 
 
 def _ray_pipeline() -> Pipeline:

@@ -32,3 +32,12 @@ def unbuildable(config: StageSettings) -> Stage:
 
 def losing(config: StageSettings) -> Stage:
     return Losing(config)
+
+
+class Buggy:
+    def __call__(self, rows: Sequence[Row]) -> Iterable[Row]:
+        raise KeyError("words of a document")
+
+
+def buggy(config: StageSettings) -> Stage:
+    return Buggy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -234,6 +235,14 @@ def test_a_folder_of_the_same_name_elsewhere_does_not_replace_a_source(world: Wo
     assert len(world.rows()) == 4
     summary = world.sync(other, source="docs")
     assert (summary.indexed, summary.deleted) == (1, 4)
+
+
+def test_a_source_that_moved_is_known_at_its_new_place(world: World) -> None:
+    filled(world)
+    new = world.root / "new place" / "docs"
+    shutil.copytree(world.folder, new)
+    assert world.sync(new, source="docs").unchanged == 4
+    assert world.sync(new).unchanged == 4
 
 
 def test_a_single_file_leaves_the_rest_of_its_source_alone(world: World) -> None:
