@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
 import time
 from collections import Counter
@@ -22,7 +20,7 @@ from loadtests.chaos.report import Report, report_of
 from loadtests.chaos.schedule import server_faults, writer_kills
 from loadtests.chaos.servers import Elasticsearch, Milvus, Server, missing
 from loadtests.chaos.sync import sync_batch
-from loadtests.chaos.world import DIMENSION, World, settings_of
+from loadtests.chaos.world import DIMENSION, World, fork_context, settings_of
 from quarry.errors import QuarryError
 from quarry.stores.factory import Stores
 from quarry.verify import verify
@@ -60,7 +58,7 @@ def run(plan: Plan, say: Say) -> Report:
             stores.ensure(DIMENSION)
             _fill(stores, journal, world)
         say(f"{plan.documents} documents are in; now things break")
-        context = _context()
+        context = fork_context(["loadtests.chaos.writer", "loadtests.chaos.reader"])
         with _reading(context, world, plan.readers):
             with _writing(context, world, plan) as keepers:
                 with _breaking(world, servers, proxies) as breakers:
@@ -203,24 +201,6 @@ def _breaking(
     for breaker in breakers:
         if breaker.error:
             raise breaker.error
-
-
-def _context() -> ForkServerContext:
-    """Processes are forked from one that has imported everything and opened nothing."""
-    # Both are read when a library is first used; gRPC and forks do not go together.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [
-            "loadtests.chaos.writer",
-            "loadtests.chaos.reader",
-            "quarry.stores.elasticsearch.catalog",
-            "quarry.stores.elasticsearch.text",
-            "quarry.stores.milvus",
-        ]
-    )
-    return context
 
 
 def _wait(

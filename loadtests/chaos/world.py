@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from quarry.settings import Settings
@@ -61,3 +65,17 @@ def settings_of(
             "generator": {"kind": "fake"},
         }
     )
+
+
+def fork_context(modules: Sequence[str]) -> ForkServerContext:
+    """Processes are forked from one that has imported everything and opened nothing.
+
+    Importing takes seconds, and writers are started again all the time.
+    """
+    # Both are read when a library is first used; gRPC and forks do not go together.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    context = multiprocessing.get_context("forkserver")
+    stores = ("elasticsearch.catalog", "elasticsearch.text", "milvus")
+    context.set_forkserver_preload([*modules, *(f"quarry.stores.{name}" for name in stores)])
+    return context

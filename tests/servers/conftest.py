@@ -12,6 +12,7 @@ import pytest
 from quarry.settings import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.client import Cluster
 from tests.conftest import REPO, absent
+from tests.servers.crash_world import count_line
 from tests.servers.managed import ELASTICSEARCH, TOOLS, Elasticsearch, Milvus
 
 STATE = REPO / ".servers" / "servers.json"
@@ -21,6 +22,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.servers)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if line := count_line():
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
