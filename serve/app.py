@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from filelock import FileLock, Timeout
 
 from quarry.access.principals import load_users
-from quarry.errors import ConfigError, ModelError, PortInUse, QuarryError
+from quarry.errors import ConfigError, DataDirBusy, ModelError, PortInUse, QuarryError
 from quarry.settings import ServeSettings, Settings
+from quarry.stores.folder import make_data_dir
 from quarry.stores.milvus_lite import vector_server
 
 _log = structlog.get_logger(__name__)
 
 SERVER_FILE = "server.json"
+SERVER_LOCK = "server.lock"
 APP_NAME = "quarry"
 LEAST_CPUS = 2
 """Logical cores that all deployments together fit on."""
@@ -66,6 +69,7 @@ def serving(settings: Settings) -> Iterator[str]:
     url = f"http://{_reachable(settings.serve.host)}:{port}"
     token = secrets.token_urlsafe(32)
     with ExitStack() as stack:
+        stack.enter_context(_only_server(settings.data_dir))
         stack.enter_context(_ray())  # forks, so before threads of the vector server
         stack.enter_context(vector_server(settings))
         _deploy(settings, port=port, token=token)
@@ -170,6 +174,23 @@ def _reachable(host: str) -> str:
     if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
+
+
+@contextmanager
+def _only_server(folder: Path) -> Iterator[None]:
+    """Held by the one server of a data folder. Raises DataDirBusy."""
+    make_data_dir(folder)
+    lock = FileLock(folder / SERVER_LOCK, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise DataDirBusy(
+            f"A server of the data folder {folder} is running already; ask that one, or stop it."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from quarry.errors import ConfigError, FingerprintMismatch, ModelError, PortInUse
+from quarry.errors import ConfigError, DataDirBusy, FingerprintMismatch, ModelError, PortInUse
 from quarry.settings import Settings
-from serve.app import SERVER_FILE, _published, _why, run
+from serve.app import SERVER_FILE, _only_server, _published, _why, run
 
 
 def settings_for(folder: Path, **serve: object) -> Settings:
@@ -77,3 +77,11 @@ def test_a_part_that_cannot_start_says_why_in_one_sentence(
     error = _why(status, RuntimeError("Deploying application quarry failed"))
     assert type(error) is kind
     assert says in str(error) and "\n" not in str(error)
+
+
+def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
+    first = _only_server(tmp_path)
+    with first, pytest.raises(DataDirBusy, match="running already"), _only_server(tmp_path):
+        pass
+    with _only_server(tmp_path):
+        pass
