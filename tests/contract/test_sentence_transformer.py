@@ -72,7 +72,7 @@ class TestLateInteraction(RerankerContract):
         scores = reranker.score(
             QUESTION, ["Customs duties are paid.", "Tents must be clean and dry.", ""]
         )
-        assert scores[1] > scores[0] > scores[2] == -1.0
+        assert scores[1] == max(scores)
         assert reranker.fuses
 
 
