@@ -30,6 +30,13 @@ rate limit, collection or replica still loading, channel or node gone, message q
 TRANSIENT_STATUS = frozenset(
     {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.ABORTED}
 )
+CHANNEL_OPTIONS = {
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.min_reconnect_backoff_ms": 5000,  # time for one attempt
+    "grpc.max_reconnect_backoff_ms": 1000,
+}
+"""Without them gRPC waits longer after each failure, up to two minutes, before it tries again to
+connect, and fails every call at once until then: Milvus would be back and not be used."""
 NO_COLLECTION = 100
 MAX_REASON = 200
 
@@ -83,6 +90,7 @@ class MilvusConnection:
             token=token.get_secret_value() if token else "",
             timeout=self._settings.timeout_s,
             dedicated=True,
+            grpc_options=CHANNEL_OPTIONS,
         )
 
     def close(self) -> None:
