@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Left out of `make test`: what needs real servers (see "Real servers" below).
 SUITES := tests/unit tests/contract tests/e2e
 
-.PHONY: help setup lint test demo bench docs constraints servers servers-down test-servers clean
+.PHONY: help setup lint test demo bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ servers-down: $(STAMP) ## stops them
 
 test-servers: $(STAMP) ## the suites that need real servers (make servers)
 	$(BIN)/pytest tests/servers
+
+chaos: $(STAMP) ## breaks a real pair at random while others write and read: MINUTES=20 SEED=7
+	$(BIN)/python -m loadtests.chaos --minutes $(or $(MINUTES),20) --seed $(or $(SEED),7)
 
 # ------------------------------------------------------------------------------------- rest
 

@@ -18,7 +18,7 @@ from loadtests.chaos.pages import ACLS, SHORT, Author
 from loadtests.chaos.proxy import Proxy
 from loadtests.chaos.report import Report, report_of
 from loadtests.chaos.schedule import server_faults, writer_kills
-from loadtests.chaos.servers import Elasticsearch, Milvus, Server, missing
+from loadtests.chaos.servers import Elasticsearch, Milvus, Server, install_tools
 from loadtests.chaos.sync import sync_batch
 from loadtests.chaos.world import DIMENSION, World, fork_context, settings_of
 from quarry.errors import QuarryError
@@ -44,10 +44,11 @@ class Plan:
 
 
 def run(plan: Plan, say: Say) -> Report:
-    """Raises QuarryError if the servers cannot be started."""
-    if why := missing():
-        raise QuarryError(why)
+    """Raises QuarryError if the servers cannot be started, or the folder was used before."""
+    if (plan.folder / "journals").exists():
+        raise QuarryError("The folder holds another run; name one that is new.")
     started = time.monotonic()
+    install_tools()
     with ExitStack() as opened:
         servers = opened.enter_context(_servers(plan.folder))
         proxies = {name: Proxy(server.port).start() for name, server in servers.items()}

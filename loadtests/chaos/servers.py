@@ -58,17 +58,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def missing() -> str:
-    """What keeps the servers from being started here, in a sentence; empty: nothing."""
-    if not ELASTICSEARCH.exists():
-        return "The Elasticsearch jars are not beside the checkout (../shared/elasticsearch)."
-    if not (TOOLS / "done").exists():
-        return "The servers are not installed; run: make servers"
-    return ""
-
-
 def install_tools() -> None:
-    """Creates the servers' own environment once."""
+    """Creates the servers' own environment once. Raises QuarryError without Elasticsearch."""
+    if not ELASTICSEARCH.exists():
+        raise QuarryError("Elasticsearch's jars are not beside the checkout (../shared).")
     if (TOOLS / "done").exists():
         return
     subprocess.run([sys.executable, "-m", "venv", str(TOOLS)], check=True)  # noqa: S603
