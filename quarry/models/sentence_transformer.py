@@ -28,6 +28,8 @@ from quarry.settings import EmbedderSettings
 _log = structlog.get_logger(__name__)
 
 _FALLBACK_MAX_TOKENS = 512
+_CPU_BATCH_TOKENS = 2048
+"""Beyond this a pass no longer fits the caches of a CPU and gets slower, not faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class SentenceTransformerEmbedder:
             settings.document_prompt,
         )
         self._max_tokens = _max_tokens(self._model, settings.max_tokens)
-        self._batch_tokens = settings.batch_tokens
+        on_cpu = self._model.device.type == "cpu"
+        self._batch_tokens = min(settings.batch_tokens, _CPU_BATCH_TOKENS if on_cpu else 1 << 30)
         self._counter, self._tokenizer = _tokenizers(self._model, self._max_tokens)
         tokenizer = self._model.tokenizer
         self._pad_id = int(tokenizer.pad_token_id or 0)
