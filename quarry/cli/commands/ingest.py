@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.interrupt import interruptible
 from quarry.cli.output import one_line, print_json, print_line
-from quarry.cli.progress import duration, progress_display
+from quarry.cli.progress import Standing, duration, progress_display
 
 if TYPE_CHECKING:
     from ingest.summary import RunSummary
@@ -44,14 +45,20 @@ def ingest(
     settings = settings_of(context, config)
     from ingest.sync import run_sync
 
-    with progress_display() as show:
+    with progress_display() as show, interruptible() as check:
+
+        def shown(standing: Standing) -> None:
+            check()
+            show(standing)
+
         summary = run_sync(
             settings,
             targets,
             source=source,
             allow_mass_delete=allow_mass_delete,
-            progress=show,
+            progress=shown,
         )
+        check()
     if as_json:
         print_json(summary.to_json())
     else:
