@@ -9,10 +9,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Left out of `make test`: what needs real servers (see "Real servers" below).
+# Left out of `make test`: real servers (below) and tests/quality, which measures for minutes.
 SUITES := tests/unit tests/contract tests/e2e
 
-.PHONY: help setup lint test demo bench docs constraints servers servers-down test-servers chaos clean
+.PHONY: help setup lint test test-quality demo bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ lint: $(STAMP) ## ruff, mypy --strict, the import rules, and no path of this mac
 
 test: $(STAMP) ## the hermetic suites: no network, no servers but those that the tests start
 	$(BIN)/pytest $(SUITES)
+
+test-quality: $(STAMP) ## answers on the example corpora and search figures on Cranfield; takes minutes
+	$(BIN)/pytest tests/quality
 
 demo: $(STAMP) ## ingests the examples, serves them and asks five questions; DEMO_EXIT=1 stops then
 	@$(BIN)/python examples/demo.py $(if $(filter 1,$(DEMO_EXIT)),--exit)
