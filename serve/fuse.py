@@ -11,18 +11,22 @@ from dataclasses import replace
 from typing import TypeVar
 
 from quarry.records import Candidate, Signals, StageRecord
+from quarry.text import identifiers
 from serve.question import Asked
 from serve.retrieve import Found
 from serve.stage import Stopwatch
 
 Key = TypeVar("Key", bound=Hashable)
 
+NO_LANE = (0, 0)
+"""Where a candidate stands that holds no identifier of the question."""
+
 
 def fuse(found: Found, asked: Asked, *, rrf_k: int) -> tuple[list[Candidate], StageRecord]:
     """All candidates of both legs, best first, each with its signals.
 
     Equal scores stand in the order of chunk_id; an empty leg adds nothing. Candidates that hold an
-    exact identifier of the question stand first.
+    exact identifier of the question stand first (`lane`).
     """
     watch = Stopwatch("fuse")
     dense, lexical = ranks(found.dense), ranks(found.lexical)
@@ -42,7 +46,7 @@ def fuse(found: Found, asked: Asked, *, rrf_k: int) -> tuple[list[Candidate], St
         for chunk_id, candidate in found.candidates.items()
     ]
     fused.sort(key=lambda c: (lane(c, asked), -c.score, c.chunk.chunk_id))
-    exact = sum(lane(candidate, asked) < 0 for candidate in fused)
+    exact = sum(lane(candidate, asked) < NO_LANE for candidate in fused)
     return fused, watch.done(len(fused), rrf_k=rrf_k, exact_identifier=exact)
 
 
@@ -60,6 +64,12 @@ def rrf(lists: Sequence[Iterable[Key]], *, k: int) -> dict[Key, float]:
     return scores
 
 
-def lane(candidate: Candidate, asked: Asked) -> int:
-    """0, or below: minus the number of the question's identifiers that the chunk holds."""
-    return -len(asked.lane.intersection(candidate.chunk.identifiers))
+def lane(candidate: Candidate, asked: Asked) -> tuple[int, int]:
+    """Sorts what holds an exact identifier of the question before what does not: `NO_LANE`.
+
+    More identifiers stand before fewer, and a passage that has one in its title or section, and so
+    is about it, before one that only mentions it.
+    """
+    held = asked.lane.intersection(candidate.chunk.identifiers)
+    named = held.intersection(identifiers(candidate.chunk.header)) if held else held
+    return -len(held), -len(named)

@@ -36,8 +36,11 @@ _UNSPACED = (
 )
 """Scripts whose words are not (or, in Korean, not reliably) set apart by blanks."""
 
+_LETTER = r"(?=[\p{L}\p{M}\p{N}])"
+"""These scripts have symbols too, such as circled letters; a tokenizer drops them."""
+
 _WORDS = regex.compile(
-    rf"(?P<run>[{_UNSPACED}\u30fc][{_UNSPACED}\p{{M}}\u30fc]*)"
+    rf"(?P<run>{_LETTER}[{_UNSPACED}\u30fc](?:{_LETTER}[{_UNSPACED}\p{{M}}\u30fc])*)"
     r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)+)(?![\p{L}\p{N}])"
     rf"|(?P<word>(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{Nd}}\p{{Nl}}\u200c\u200d\u2080-\u2089])+"
     rf"(?:['’](?:(?![{_UNSPACED}])\p{{L}})+)*)"
@@ -49,6 +52,9 @@ _MARKS = regex.compile(
     # Latin, Greek and Cyrillic accents, Arabic vowel signs and elongation, Hebrew points, joiners.
     r"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0640\u064b-\u065f\u0670\u200c\u200d]"
 )
+_NOT_LETTERS = regex.compile(r"[^\p{L}\p{M}\p{N}]")
+"""What a compatibility form leaves between its letters: the dot of Ŀ is one."""
+
 _SEPARATORS = regex.compile(r"[-._]+")
 _LOCAL = threading.local()
 
@@ -91,14 +97,15 @@ def identifier_token(identifier: str) -> str:
 def _terms(word: str) -> tuple[str, ...]:
     word = _CONTRACTION.sub("", word)
     parts = _APOSTROPHES.split(word)
-    return tuple(_stem(_plain(part)) for part in parts if part and part not in STOP_WORDS)
+    plain = (_plain(part) for part in parts if part not in STOP_WORDS)
+    return tuple(_stem(part) for part in plain if part)
 
 
 def _plain(word: str) -> str:
     if word.isascii():
         return word
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", word))
-    return unicodedata.normalize("NFC", bare).lower() or word
+    bare = _NOT_LETTERS.sub("", _MARKS.sub("", unicodedata.normalize("NFKD", word)))
+    return unicodedata.normalize("NFC", bare).lower()
 
 
 def _stem(word: str) -> str:

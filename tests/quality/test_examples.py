@@ -29,7 +29,7 @@ def test_a_used_tent_is_returned_for_store_credit_and_not_for_money(world):
     answer = world.ask(SHOP_CASES["shop-tent-refund"].question)
     assert answer.status is AnswerStatus.ANSWERED
     assert "store credit" in answer.text and "full refund" not in answer.text
-    assert all(citation.uri == "returns.md" for citation in answer.citations)
+    assert answer.citations[0].uri == "returns.md"
 
 
 @pytest.mark.parametrize("case_id", ["shop-iceland", "shop-price-match"])

@@ -83,6 +83,28 @@ def test_the_exact_code_is_first_even_if_both_legs_put_it_last() -> None:
     assert [c.document.uri for c in fuse(found, dense_only, rrf_k=60)[0]] == ["wrong", "right"]
 
 
+def test_a_passage_about_the_code_stands_before_those_that_mention_it() -> None:
+    mentions = candidate("mentions", text="If E-1017 is shown as well, repair that first.")
+    table = candidate("table", text="E-1017 | field service only | never on site")
+    about = candidate("about", text="The encoder is silent.", header="E-1017 Encoder signal lost")
+    order = {c.chunk.chunk_id: -float(n) for n, c in enumerate((mentions, table, about))}
+    found = Found(
+        candidates={c.chunk.chunk_id: c for c in (mentions, table, about)},
+        dense=order,
+        lexical=order,
+    )
+    fused, _ = fuse(found, asked("E-1017"), rrf_k=60)
+    assert [c.document.uri for c in fused] == ["about", "mentions", "table"]
+    both = candidate("both", text="E-1017 and E-1042 together mean a cut cable.")
+    found = Found(
+        candidates={c.chunk.chunk_id: c for c in (about, both)},
+        dense={about.chunk.chunk_id: 0.9, both.chunk.chunk_id: 0.1},
+        lexical={},
+    )
+    fused, _ = fuse(found, asked("E-1017 with E-1042"), rrf_k=60)
+    assert [c.document.uri for c in fused] == ["both", "about"]
+
+
 @pytest.mark.parametrize("fuses", [True, False])
 async def test_the_reranker_cannot_push_the_exact_code_down(fuses: bool) -> None:
     fused = [candidate("right", text="E-1042: overcurrent."), candidate("b"), candidate("c")]

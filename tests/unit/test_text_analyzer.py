@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quarry.text import analyze, clean, identifiers
@@ -71,6 +71,9 @@ def test_an_identifier_is_one_token_besides_its_words() -> None:
 
 
 @given(st.text())
+@example("㉠")
+@example("Ŀ")
+@example("\u200d")
 def test_tokens_hold_nothing_that_a_tokenizer_splits_at(text: str) -> None:
     for token in analyze(clean(text)):
         assert regex.fullmatch(r"[\p{L}\p{M}\p{N}]+", token)
