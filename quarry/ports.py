@@ -193,7 +193,8 @@ class TextStore(Protocol):
     def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
         """BM25 (k1 1.2, b 0.75) over header and text, best first; ties by row_id.
 
-        A row that holds an identifier of the question stands before every row that does not.
+        A row that holds an identifier of the question (`Hit.exact`) stands before every row that
+        does not; scores are BM25 alone.
         """
         ...
 

@@ -300,6 +300,9 @@ class Hit:
     doc_id: str
     revision: str
     score: float
+    """Inner product, or BM25."""
+    exact: bool = False
+    """Whether it holds an identifier of the question; such rows stand before all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +348,8 @@ class SearchRequest:
     """Text in the filter language of `quarry.access`."""
     all_versions: bool = False
     rerank: bool = True
+    conversation: tuple[Message, ...] = ()
+    """What was said before, oldest first, by `user` and `assistant`."""
     deadline_s: float = 30.0
     """Seconds that this request may take from its arrival."""
 

@@ -36,8 +36,6 @@ from quarry.text import analyze, embedded_text, identifiers
 
 BM25_K1 = 1.2
 BM25_B = 0.75
-IDENTIFIER_BOOST = 1e6
-"""Added to the score of a row that holds an identifier of the question."""
 
 
 class MemoryVectorStore:
@@ -159,9 +157,9 @@ class MemoryTextStore:
         hits = []
         for key, score in scores.items():
             row = rows[key]
-            boost = 0.0 if codes.isdisjoint(row.chunk.identifiers) else IDENTIFIER_BOOST
+            exact = not codes.isdisjoint(row.chunk.identifiers)
             if matches(where, row.labels):
-                hits.append(_hit(_text_ref(row.chunk), score + boost))
+                hits.append(_hit(_text_ref(row.chunk), score, exact=exact))
         return _best(hits, limit)
 
     def _terms_of(self, row: TextRow) -> Counter[str]:
@@ -352,12 +350,14 @@ def _text_ref(chunk: Chunk) -> RowRef:
     return RowRef(row_id=chunk.row_id, doc_id=chunk.doc_id, revision=chunk.revision)
 
 
-def _hit(ref: RowRef, score: float) -> Hit:
-    return Hit(row_id=ref.row_id, doc_id=ref.doc_id, revision=ref.revision, score=score)
+def _hit(ref: RowRef, score: float, *, exact: bool = False) -> Hit:
+    return Hit(
+        row_id=ref.row_id, doc_id=ref.doc_id, revision=ref.revision, score=score, exact=exact
+    )
 
 
 def _best(hits: list[Hit], limit: int) -> list[Hit]:
-    return sorted(hits, key=lambda hit: (-hit.score, hit.row_id))[:limit]
+    return sorted(hits, key=lambda hit: (not hit.exact, -hit.score, hit.row_id))[:limit]
 
 
 def _page(rows: Collection[str], after: str, limit: int) -> list[str]:

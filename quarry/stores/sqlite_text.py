@@ -29,8 +29,6 @@ from quarry.text import analyze, embedded_text, identifiers
 LABEL_COLUMNS = (
     "source", "tenant", "series", "version_key", "status", "effective", "acl", "metadata",
 )  # fmt: skip
-IDENTIFIER_BOOST = 1e6
-"""Added to the score of a row that holds an identifier of the question."""
 
 
 class SqliteTextStore:
@@ -197,7 +195,7 @@ class SqliteTextStore:
                 parameters,
             ).fetchall()
         return [
-            Hit(row_id=r, doc_id=d, revision=v, score=exact * IDENTIFIER_BOOST - cost)
+            Hit(row_id=r, doc_id=d, revision=v, score=-cost, exact=bool(exact))
             for r, d, v, cost, exact in rows
         ]
 

@@ -222,7 +222,10 @@ class TextStoreContract:
         hits = store.search("motor fault code E-1042", limit=20, where=EVERYTHING)
         assert hits[0].row_id == exact
         assert len(hits) == 8
-        assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
+        assert [hit.exact for hit in hits] == [True] + [False] * 7
+        others = [hit.score for hit in hits[1:]]
+        assert others == sorted(others, reverse=True)
+        assert all(0 < hit.score < 100 for hit in hits), "scores are BM25, without the lane"
 
     @pytest.mark.parametrize("code", ["E-1042", "ORD-99107", "v1.2.3", "HR-014"])
     def test_an_identifier_alone_finds_its_row(self, store: TextStore, code: str) -> None:

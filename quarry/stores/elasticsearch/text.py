@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from quarry.access import Everything, Filter
@@ -102,14 +103,13 @@ class ElasticsearchText:
         if limit < 1 or not (terms or codes):
             return []
         permitted = [] if isinstance(where, Everything) else [to_elasticsearch(where)]
-        lanes: list[dict[str, Any]] = []
-        if codes:
-            lanes.append(_lane(terms, [*permitted, {"terms": {"identifiers": codes}}], must=False))
-        lanes.append(_lane(terms, permitted, must=True))
         hits: dict[str, Hit] = {}
-        for lane in lanes:
-            for hit in self._search(lane, limit):
-                hits.setdefault(hit.row_id, hit)
+        if codes:
+            holds = {"terms": {"identifiers": codes}}
+            lane = _lane(terms, [*permitted, holds], must=False)
+            hits = {hit.row_id: replace(hit, exact=True) for hit in self._search(lane, limit)}
+        for hit in self._search(_lane(terms, permitted, must=True), limit):
+            hits.setdefault(hit.row_id, hit)
         return list(hits.values())[:limit]
 
     def publish(self) -> None:
