@@ -7,7 +7,7 @@ change of chunking.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,6 +71,11 @@ class Case(BaseModel):
         description="Pieces of evidence that are all needed; each is a list of phrases, any of "
         "which marks a chunk that holds the piece.",
     )
+    relevant: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict,
+        description="Judged documents in place of evidence, as collections have them: the uri, or "
+        "the record's name in a file of many, and its grade; 0: judged and not relevant.",
+    )
     must: tuple[Pattern, ...] = Field(
         (), description="Regular expressions; each must match the answer, case ignored."
     )
@@ -87,11 +92,18 @@ class Case(BaseModel):
             raise ValueError("name a person or groups, not both")
         if not all(self.evidence):
             raise ValueError("a piece of evidence needs at least one phrase")
-        if self.status == "answered" and not self.evidence:
-            raise ValueError("an answered case needs evidence")
-        if self.status == "refused" and (self.evidence or self.must):
-            raise ValueError("a refused case has no evidence and no 'must'")
+        if self.evidence and self.relevant:
+            raise ValueError("give evidence or relevant documents, not both")
+        if self.status == "answered" and not (self.evidence or self.relevant or self.must):
+            raise ValueError("an answered case needs evidence, relevant documents or 'must'")
+        if self.status == "refused" and (self.evidence or self.relevant or self.must):
+            raise ValueError("a refused case has no evidence, no documents and no 'must'")
         return self
+
+    @property
+    def judged(self) -> bool:
+        """Whether the case says what a search should find; 0 alone is no such thing."""
+        return bool(self.evidence) or any(self.relevant.values())
 
 
 def load_questions(path: Path) -> list[Case]:
@@ -108,13 +120,31 @@ def load_questions(path: Path) -> list[Case]:
         try:
             case = Case.model_validate_json(line)
         except ValidationError as error:
-            raise UsageError(f"{path}, line {number}: {_first(error)}.") from error
+            raise UsageError(f"{path}, line {number}: {first_error(error)}.") from error
         if case.id in cases:
             raise UsageError(f"{path}, line {number}: the id '{case.id}' was used before.")
         cases[case.id] = case
     if not cases:
         raise UsageError(f"{path} holds no questions.")
     return list(cases.values())
+
+
+def load_all(paths: Sequence[Path]) -> list[Case]:
+    """The cases of several sets as one. Raises as `load_questions`, and for an id in two sets."""
+    cases: dict[str, Case] = {}
+    for path in paths:
+        for case in load_questions(path):
+            if case.id in cases:
+                raise UsageError(f"{path}: the id '{case.id}' is in another set as well.")
+            cases[case.id] = case
+    return list(cases.values())
+
+
+def write_questions(cases: Iterable[Case], path: Path) -> int:
+    """Writes a set, without the keys that are left at their default; gives how many cases."""
+    lines = [case.model_dump_json(exclude_defaults=True) + "\n" for case in cases]
+    path.write_text("".join(lines), encoding="utf-8")
+    return len(lines)
 
 
 def json_schema() -> dict[str, Any]:
@@ -130,13 +160,13 @@ def evidence_ranks(case: Case, texts: Sequence[str]) -> list[int | None]:
 
     Texts and phrases are compared after cleaning, with white space and case ignored.
     """
-    folded = [_fold(text) for text in texts]
+    folded = [fold(text) for text in texts]
     return [
         next(
             (
                 rank
                 for rank, text in enumerate(folded, start=1)
-                if any(_fold(phrase) in text for phrase in phrases)
+                if any(fold(phrase) in text for phrase in phrases)
             ),
             None,
         )
@@ -144,11 +174,13 @@ def evidence_ranks(case: Case, texts: Sequence[str]) -> list[int | None]:
     ]
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Text as phrases are looked for in it: cleaned like documents, case and white space alike."""
     return " ".join(clean(text).casefold().split())
 
 
-def _first(error: ValidationError) -> str:
+def first_error(error: ValidationError) -> str:
+    """The first thing that is wrong, with the key it is wrong in; never the value."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"'{place}' is not right: {first['msg']}" if place else str(first["msg"])

@@ -8,7 +8,13 @@ import jsonschema
 import pytest
 
 from evals.datasets.beir import load_beir
-from evals.datasets.questions import Case, evidence_ranks, json_schema, load_questions
+from evals.datasets.questions import (
+    Case,
+    evidence_ranks,
+    json_schema,
+    load_all,
+    load_questions,
+)
 from quarry.errors import SourceNotFound, UsageError
 from tests.conftest import REPO
 
@@ -41,6 +47,8 @@ def test_a_set_keeps_its_order_and_fills_in_what_is_left_out(tmp_path):
         ({"evidence": [[]]}, "at least one phrase"),
         ({"evidence": []}, "needs evidence"),
         ({"status": "refused"}, "no evidence"),
+        ({"relevant": {"d1": 1}}, "not both"),
+        ({"evidence": [], "relevant": {"d1": -1}}, "'relevant.d1'"),
         ({"person": "a", "groups": ["b"]}, "not both"),
         ({"expected": "x"}, "'expected'"),
         ({"id": ""}, "'id'"),
@@ -51,6 +59,22 @@ def test_a_line_that_does_not_fit_is_named_with_its_reason(tmp_path, change, tol
     with pytest.raises(UsageError, match="line 2") as caught:
         load_questions(path)
     assert told in str(caught.value)
+
+
+def test_a_case_may_name_judged_documents_or_be_judged_by_its_answer_alone(tmp_path):
+    collection_case = {**GOOD, "evidence": [], "relevant": {"d1": 2, "d2": 0}}
+    answer_case = {**GOOD, "id": "two", "evidence": [], "must": ["yes"]}
+    first, second = load_questions(written(tmp_path, collection_case, answer_case))
+    assert first.judged and not second.judged
+
+
+def test_several_sets_are_one_if_no_id_is_in_two_of_them(tmp_path):
+    one = written(tmp_path, GOOD)
+    (tmp_path / "more").mkdir()
+    two = written(tmp_path / "more", {**GOOD, "id": "two"})
+    assert [case.id for case in load_all([one, two])] == ["one", "two"]
+    with pytest.raises(UsageError, match="another set"):
+        load_all([one, one])
 
 
 def test_two_cases_cannot_share_an_id(tmp_path):
