@@ -18,7 +18,7 @@ from serve.index import Index
 from serve.legs import Legs
 from serve.models import Embed
 from serve.question import Asked
-from serve.stage import Run, Threads
+from serve.stage import Drop, Run, Threads
 from serve.view import View
 
 LOOKS = 3
@@ -34,6 +34,8 @@ class Found:
     candidates: Mapping[str, Candidate]
     dense: Mapping[str, float]
     lexical: Mapping[str, float]
+    dropped: tuple[Drop, ...] = ()
+    """What the legs found and this person may read, but did not ask for."""
 
 
 async def retrieve(
@@ -61,6 +63,7 @@ async def retrieve(
         candidates=rows.by_chunk,
         dense=rows.scores(legs.dense.hits),
         lexical=rows.scores(legs.lexical.hits),
+        dropped=rows.dropped,
     )
     kept = {"dense": len(found.dense), "lexical": len(found.lexical)}
     checked = StageRecord(
@@ -77,6 +80,7 @@ class _Rows:
     """What one pass let through, by row_id."""
 
     admitted: Mapping[str, Candidate]
+    dropped: tuple[Drop, ...]
     moved: bool
     """Whether a document that this person may read was replaced after the search began."""
 
@@ -114,20 +118,24 @@ class _Checker:
         self._chunks.update(self._index.text.fetch(missing))
         view = View.read(self._index.catalog, {hit.doc_id for hit in hits}, self._asked)
         admitted: dict[str, Candidate] = {}
+        dropped: dict[str, Drop] = {}
         newer = set(view.successors)
         for hit in hits:
             document = view.admitted.get(hit.doc_id)
-            if document is None:
-                continue
             chunk = self._chunks.get(hit.row_id)
-            if hit.revision == document.revision and chunk is not None:
+            if document is None:
+                passed_over = view.passed_over.get(hit.doc_id)
+                if passed_over and chunk and hit.revision == passed_over[0].revision:
+                    left = Candidate(chunk=chunk, document=passed_over[0])
+                    dropped[hit.row_id] = Drop(left, passed_over[1].value)
+            elif hit.revision == document.revision and chunk is not None:
                 admitted[hit.row_id] = Candidate(chunk=chunk, document=document)
             elif _was_replaced(hit, document):
                 newer.add(document.revision)
         moved = not newer <= self._known
         self._known |= newer
         self.ms += (time.perf_counter() - start) * 1000
-        return _Rows(admitted=admitted, moved=moved)
+        return _Rows(admitted=admitted, dropped=tuple(dropped.values()), moved=moved)
 
 
 def _was_replaced(hit: Hit, document: Document) -> bool:

@@ -11,17 +11,29 @@ import contextvars
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from quarry.errors import DeadlineExceeded
-from quarry.records import StageRecord
+from quarry.records import Candidate, StageRecord
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A candidate that a stage left out. Never one that the person may not read."""
+
+    candidate: Candidate
+    reason: str
+    """A word from a closed set; docs/retrieval.md lists them."""
+    beside: str = ""
+    """The chunk_id in whose favour it was left out, if there is one."""
 
 
 class Deadline:

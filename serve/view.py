@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from quarry.access.check import admit, current_of_series, may_read
+from quarry.access.check import Verdict, current_of_series, verdict
 from quarry.ports import Catalog
 from quarry.records import Document
 from serve.question import Asked
@@ -16,6 +16,8 @@ from serve.question import Asked
 class View:
     admitted: Mapping[str, Document]
     """By doc_id: served, readable, matching the filter, of the version asked for."""
+    passed_over: Mapping[str, tuple[Document, Verdict]]
+    """By doc_id: readable, but not admitted, and why."""
     successors: frozenset[str]
     """Revisions of current versions that no row was found of, though an older version's was."""
 
@@ -27,18 +29,20 @@ class View:
             series: current_of_series(family, principal=asked.principal, today=asked.today)
             for series, family in _families(catalog, documents).items()
         }
-        admitted, successors = {}, set()
+        admitted, passed_over, successors = {}, {}, set()
         for doc_id, document in documents.items():
             siblings = current.get(document.series, ())
-            if _admits(asked, document, siblings):
+            said = _verdict(asked, document, siblings)
+            if said is Verdict.ADMITTED:
                 admitted[doc_id] = document
-            elif may_read(asked.principal, document):
+            elif said is not Verdict.UNREADABLE:
+                passed_over[doc_id] = document, said
                 successors |= {d.revision for d in siblings if d.doc_id not in documents}
-        return cls(admitted=admitted, successors=frozenset(successors))
+        return cls(admitted=admitted, passed_over=passed_over, successors=frozenset(successors))
 
 
-def _admits(asked: Asked, document: Document, siblings: Collection[Document]) -> bool:
-    return admit(
+def _verdict(asked: Asked, document: Document, siblings: Collection[Document]) -> Verdict:
+    return verdict(
         document,
         principal=asked.principal,
         filter=asked.filter,

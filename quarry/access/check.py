@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date
+from enum import StrEnum
 
 from quarry.access.compile import labels_of, matches
 from quarry.access.filters import (
@@ -25,6 +26,19 @@ from quarry.access.labels import clean_text, date_key
 from quarry.access.principals import scopes
 from quarry.access.versions import version_key
 from quarry.records import Document, Principal, Status
+
+
+class Verdict(StrEnum):
+    """What the catalog check says of a document, for one person and one filter."""
+
+    ADMITTED = "admitted"
+    UNREADABLE = "unreadable"
+    """To this person it does not exist; nobody is told."""
+    FILTERED = "filtered"
+    NOT_CURRENT = "not_current"
+    """A draft or withdrawn, and not asked for."""
+    SUPERSEDED = "superseded"
+    """Another version of its series is current, or it is not in effect yet."""
 
 
 def may_read(principal: Principal, document: Document) -> bool:
@@ -71,24 +85,48 @@ def admit(
     siblings: Iterable[Document],
     all_versions: bool = False,
 ) -> bool:
-    """Whether this principal gets to see this document by this filter.
+    """Whether this principal gets to see this document by this filter: `verdict` lets it pass."""
+    said = verdict(
+        document,
+        principal=principal,
+        filter=filter,
+        today=today,
+        siblings=siblings,
+        all_versions=all_versions,
+    )
+    return said is Verdict.ADMITTED
+
+
+def verdict(
+    document: Document,
+    *,
+    principal: Principal,
+    filter: Filter,
+    today: date,
+    siblings: Iterable[Document],
+    all_versions: bool = False,
+) -> Verdict:
+    """Whether this principal gets to see this document by this filter, or why not.
 
     `siblings` are the documents of its series (`Catalog.series`), of which only the current ones
     are shown, unless `all_versions` is set or the filter names `version` or `effective`. Drafts and
     withdrawn documents are shown only if the filter names `status`.
     """
-    if not may_read(principal, document) or not matches(filter, labels_of(document)):
-        return False
+    if not may_read(principal, document):
+        return Verdict.UNREADABLE
+    if not matches(filter, labels_of(document)):
+        return Verdict.FILTERED
     named = fields_of(filter)
     if document.status is not Status.CURRENT:
-        return "status" in named
+        return Verdict.ADMITTED if "status" in named else Verdict.NOT_CURRENT
     if _any_version(named, all_versions):
-        return True
+        return Verdict.ADMITTED
     family = {each.doc_id: each for each in siblings if document.series} | {
         document.doc_id: document
     }
     current = current_of_series(family.values(), principal=principal, today=today)
-    return any(each.doc_id == document.doc_id for each in current)
+    shown = any(each.doc_id == document.doc_id for each in current)
+    return Verdict.ADMITTED if shown else Verdict.SUPERSEDED
 
 
 def current_of_series(
