@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 COLUMN = "row"
 READ_TOGETHER = 32
 """Addresses of one reading task at most."""
-EMBED_TOGETHER = 64
+EMBED_TOGETHER = 128
 """Documents whose texts are embedded in one call: enough to sort by length, few enough to wait."""
 WRITE_TOGETHER = 128
 BLOCK_BYTES = 256 * 1024
