@@ -21,17 +21,17 @@ Run: TypeAlias = Mapping[str, Sequence[str]]
 
 BEIR_MEASURES = ("nDCG@10", "R@100", "RR@10")
 
-_MEASURE = re.compile(r"(nDCG|R|RR|P)@([1-9][0-9]*)")
+_MEASURE = re.compile(r"(nDCG|R|RR|P|Success)@([1-9][0-9]*)")
 
 
 def per_question(measure: str, qrels: Qrels, run: Run) -> dict[str, float]:
-    """The measure for every judged question: `nDCG@k`, `R@k`, `RR@k` or `P@k`.
+    """The measure for every judged question: `nDCG@k`, `R@k`, `RR@k`, `P@k` or `Success@k`.
 
     Raises ValueError for another measure or a run that repeats a document.
     """
     match = _MEASURE.fullmatch(measure)
     if not match:
-        raise ValueError(f"{measure} is not one of nDCG@k, R@k, RR@k, P@k")
+        raise ValueError(f"{measure} is not one of nDCG@k, R@k, RR@k, P@k, Success@k")
     name, cutoff = match.group(1), int(match.group(2))
     scored = [
         ir_measures.ScoredDoc(question, document, float(cutoff - rank))
