@@ -92,7 +92,14 @@ class StoreSettings(_Section):
     elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
     milvus: MilvusSettings = MilvusSettings()
     retention_days: float = Field(
-        0.0, ge=0, description="Days that replaced revisions stay readable with --as-of; 0: none."
+        0.0,
+        ge=0,
+        le=36_500,
+        description="Days that replaced revisions stay readable with --as-of; 0: none.",
+    )
+    retain_deleted: bool = Field(
+        False,
+        description="Whether deleted documents stay readable with --as-of as long; false: gone.",
     )
 
 
@@ -109,6 +116,13 @@ class EmbedderSettings(_Section):
     document_prompt: str | None = Field(None, description="Unset: known for the model by name.")
     max_tokens: int | None = Field(None, ge=16, description="Unset: the model's own limit.")
     batch_tokens: int = Field(8192, ge=128, description="Padded tokens of one forward pass.")
+    gpus: float = Field(0.0, ge=0, le=1, description="Share of a GPU that serving it reserves.")
+
+    @model_validator(mode="after")
+    def _reserves_what_it_uses(self) -> Self:
+        if self.gpus and self.device in ("cpu", "mps"):
+            raise ValueError(f"gpus must be 0 with device {self.device}")
+        return self
 
 
 class ChunkingSettings(_Section):
@@ -130,12 +144,44 @@ class RerankerSettings(_Section):
     )
     model: str = Field("", description="Hub id or path of the cross-encoder.")
     depth: int = Field(50, ge=1, le=200, description="Candidates that are reranked.")
+    gpus: float = Field(0.0, ge=0, le=1, description="Share of a GPU that serving it reserves.")
 
     @model_validator(mode="after")
     def _names_what_it_loads(self) -> Self:
         if self.kind == "cross_encoder" and not self.model:
             raise ValueError("kind cross_encoder needs model, a hub id or a path")
         return self
+
+
+class VllmSettings(_Section):
+    device: Literal["cuda", "cpu"] = Field(
+        "cuda", description="cuda reserves tensor_parallel_size GPUs, cpu none."
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Precision; auto: as the model's configuration says."
+    )
+    tensor_parallel_size: int = Field(
+        1, ge=1, description="GPUs of one node that share the model's layers."
+    )
+    gpu_memory_utilization: float = Field(
+        0.9, gt=0, le=1, description="Share of each GPU's memory to use; on cpu, of the RAM."
+    )
+    kv_cache_gib: float | None = Field(
+        None, gt=0, description="GiB of the KV cache; unset: what gpu_memory_utilization leaves."
+    )
+    enable_prefix_caching: bool = Field(
+        True, description="Compute beginnings that prompts share, such as the rules, once."
+    )
+    quantization: str = Field(
+        "", description="Method, such as awq, gptq or fp8; empty: as the model's files say."
+    )
+    lora: str = Field("", description="Folder of a LoRA adapter that is put on the model.")
+    enforce_eager: bool = Field(
+        False, description="No compiling and no CUDA graphs: starts sooner, writes slower."
+    )
+    guided_citations: bool = Field(
+        False, description="Let no sentence end without a citation; for small models."
+    )
 
 
 class GeneratorSettings(_Section):
@@ -148,6 +194,7 @@ class GeneratorSettings(_Section):
     max_tokens: int = Field(512, ge=16, description="Longest answer in the generator's tokens.")
     context_tokens: int = Field(4096, ge=512, description="Context window of the generator.")
     timeout_s: float = Field(60.0, gt=0, description="Seconds for one generation.")
+    vllm: VllmSettings = VllmSettings()
 
     @model_validator(mode="after")
     def _names_what_it_calls(self) -> Self:
@@ -189,6 +236,9 @@ class ServeSettings(_Section):
     port: int = Field(8000, ge=0, le=65535, description="0: a free one.")
     max_in_flight: int = Field(64, ge=1, description="Requests beyond this get 429.")
     deadline_s: float = Field(30.0, gt=0, description="Seconds that a request may take.")
+    store_s: float = Field(
+        5.0, gt=0, description="Seconds for one store call of a question, retries included."
+    )
 
 
 class AccessSettings(_Section):

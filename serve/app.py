@@ -50,14 +50,22 @@ Ready = Callable[[str], None]
 def run(settings: Settings, *, block: bool = True, on_ready: Ready | None = None) -> None:
     """Serves until SIGINT or SIGTERM; `on_ready` gets the address once questions are answered.
 
-    With `block` false it stops after that. Raises PortInUse, ConfigError, and what keeps a part
-    from starting.
+    With `block` false it stops after that. A signal while it serves is how it ends, and no error.
+    Raises PortInUse, ConfigError, what keeps a part from starting, and KeyboardInterrupt if a
+    signal comes before it serves.
     """
-    with _interruptible(), serving(settings) as url:
-        if on_ready is not None:
-            on_ready(url)
-        if block:
-            signal.pause()
+    ready = False
+    try:
+        with _interruptible(), serving(settings) as url:
+            if on_ready is not None:
+                on_ready(url)
+            ready = True
+            if block:
+                signal.pause()
+    except KeyboardInterrupt:
+        _log.info("stopped")
+        if not ready:
+            raise
 
 
 @contextmanager
@@ -187,6 +195,7 @@ def _only_server(folder: Path) -> Iterator[None]:
         raise DataDirBusy(
             f"A server of the data folder {folder} is running already; ask that one, or stop it."
         ) from None
+    (folder / SERVER_FILE).unlink(missing_ok=True)  # a killed server's
     try:
         yield
     finally:
@@ -200,7 +209,7 @@ def _published(folder: Path, *, url: str, token: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{SERVER_FILE}.")  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"url": url, "pid": os.getpid(), "token": token}, file)
+        json.dump({"url": url, "token": token}, file)
     Path(name).replace(path)
     try:
         yield
@@ -225,8 +234,6 @@ def _interruptible() -> Iterator[None]:
         signal.signal(number, stop)
     try:
         yield
-    except KeyboardInterrupt:
-        _log.info("stopped")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

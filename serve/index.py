@@ -5,7 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarry.ports import Catalog, TextStore, VectorStore
+from quarry.settings import Settings
 from quarry.stores.factory import Stores
+
+
+def impatient(settings: Settings) -> Settings:
+    """The settings with which stores are opened for questions.
+
+    An ingest waits for a store that is away; a question does without it (`serve.store_s`).
+    """
+    most, stores = settings.serve.store_s, settings.stores
+    limited = {
+        name: store.model_copy(
+            update={
+                "timeout_s": min(store.timeout_s, most),
+                "total_s": min(store.total_s, most),
+            }
+        )
+        for name, store in (("elasticsearch", stores.elasticsearch), ("milvus", stores.milvus))
+    }
+    return settings.model_copy(update={"stores": stores.model_copy(update=limited)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

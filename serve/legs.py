@@ -77,7 +77,7 @@ class Dense:
         if self._vector is None:
             self._vector = await self._embed(self._asked.question)
             self.embed_ms = (time.perf_counter() - start) * 1000
-        return await self._threads(
+        return await self._threads.apart(
             self._index.vectors.search, self._vector, limit=limit, where=self._asked.where
         )
 

@@ -84,14 +84,19 @@ class Run:
         deadline: Deadline,
         trace: Iterable[StageRecord] = (),
         degraded: Iterable[str] = (),
+        results: dict[str, Any] | None = None,
     ) -> None:
         self.deadline = deadline
         self.trace = list(trace)
         self.degraded = list(degraded)
+        self.results = results
+        """What each stage gave, by its name; None where nobody asked for an explanation."""
 
     def add(self, result: T, *records: StageRecord) -> T:
         """Keeps the records of a stage and passes its result on."""
         self.trace.extend(records)
+        if self.results is not None and records:
+            self.results[records[-1].stage] = result
         return result
 
     async def in_time(self, work: Awaitable[T]) -> T:
@@ -112,12 +117,25 @@ class Threads:
 
     def __init__(self, workers: int = 16) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="quarry")
+        self._apart = ThreadPoolExecutor(workers, thread_name_prefix="quarry-apart")
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        context = contextvars.copy_context()
-        bound = partial(context.run, partial(call, *args, **kwargs))
-        return await asyncio.get_running_loop().run_in_executor(self._pool, bound)
+        return await _run(self._pool, partial(call, *args, **kwargs))
+
+    async def apart(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As a plain call, on workers of their own: for the vector store.
+
+        A call that has hung keeps its worker until its own timeout. While the vector store hangs,
+        such calls must not hold up the text store and the catalog, on which every answer depends.
+        """
+        return await _run(self._apart, partial(call, *args, **kwargs))
 
     def close(self) -> None:
         """Takes no more calls; one that hangs in a store is left to its own timeout."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._apart):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _run(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    bound = partial(contextvars.copy_context().run, call)
+    return await asyncio.get_running_loop().run_in_executor(pool, bound)

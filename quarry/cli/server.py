@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from quarry.errors import QuarryError, StoreUnavailable
 
 if TYPE_CHECKING:
     import httpx
 
 SERVER_FILE = "server.json"
+SERVER_LOCK = "server.lock"
+"""Held by the server of a data folder as long as it lives."""
 _HEALTH_S = 2.0
 """Seconds within which a server that is well answers /healthz."""
 _SLACK_S = 5.0
@@ -25,15 +29,20 @@ class RunningServer:
     """Address and local token of a server; the token may name any principal."""
 
     url: str
-    pid: int
     token: str = field(repr=False)
 
     @classmethod
     def find(cls, data_dir: Path) -> RunningServer | None:
-        """The server of this data folder, if one runs and is well."""
+        """The server of this data folder, if one runs and is well.
+
+        A file that a killed server left behind is not believed: another program may listen at its
+        address by now, and must get neither the question nor the token.
+        """
+        if not _is_held(data_dir / SERVER_LOCK):
+            return None
         try:
             raw = json.loads((data_dir / SERVER_FILE).read_text(encoding="utf-8"))
-            server = cls(url=str(raw["url"]), pid=int(raw["pid"]), token=str(raw["token"]))
+            server = cls(url=str(raw["url"]), token=str(raw["token"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # none, or one that is just being written: in process works as well
         return server if server._is_well() else None
@@ -65,6 +74,21 @@ class RunningServer:
             return httpx.get(f"{self.url}/healthz", timeout=_HEALTH_S).status_code == 200
         except (httpx.HTTPError, httpx.InvalidURL):
             return False
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process holds the lock; the system frees it however that process ends."""
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:  # not ours to open: somebody else's server, whose token we could not read
+        return False
+    lock.release()
+    return False
 
 
 def _error_from(response: httpx.Response) -> QuarryError:

@@ -38,7 +38,6 @@ CHANNEL_OPTIONS = {
 """Without them gRPC waits longer after each failure, up to two minutes, before it tries again to
 connect, and fails every call at once until then: Milvus would be back and not be used."""
 NO_COLLECTION = 100
-MAX_REASON = 200
 
 
 class MilvusConnection:
@@ -124,5 +123,7 @@ def translate(error: Exception, total_s: float) -> StoreError:
         )
     if is_missing_collection(error):
         return StoreError("Milvus has no collection for this generation; ingest something first.")
-    reason = getattr(error, "message", "") or str(error) or type(error).__name__
-    return StoreError(f"Milvus failed: {reason.splitlines()[0][:MAX_REASON]}")
+    # Its message may quote the request: filter values and groups, which no log or client may see.
+    if isinstance(error, MilvusException):
+        return StoreError(f"Milvus refused a request with code {error.code}; its own log says why.")
+    return StoreError(f"Milvus failed with {type(error).__name__}; look at its log.")

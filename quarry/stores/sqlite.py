@@ -91,7 +91,7 @@ class Database:
         )
         connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL: a killed process loses nothing, a power cut may lose the last commits, in order.
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection
 

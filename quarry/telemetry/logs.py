@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import Mapping, MutableMapping
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
 
 from quarry.settings import TelemetrySettings
 
@@ -34,7 +35,7 @@ def configure_logging(settings: TelemetrySettings, *, stream: TextIO | None = No
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         redact,
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(frames),
     ]
     renderer: Processor = (
         structlog.processors.JSONRenderer()
@@ -59,6 +60,25 @@ def configure_logging(settings: TelemetrySettings, *, stream: TextIO | None = No
     root.setLevel(level)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
+
+
+def frames(exc_info: ExcInfo) -> str:
+    """Where an exception was raised, and what its causes were, by type alone.
+
+    The message of an exception may quote a document or a question, so it is left out.
+    """
+    lines: list[str] = []
+    error: BaseException | None = exc_info[1]
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        lines += (
+            f"  {frame.filename}:{frame.lineno} in {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+        )
+        error = error.__cause__ or error.__context__
+    return "\n".join(lines)
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from quarry.settings import Settings
 from quarry.telemetry.metrics import Metrics
+from serve.health import Remembered
 from serve.http.docs_page import POLICY, docs_page
 from serve.http.errors import add_handlers
 from serve.http.limits import Admission, BodyLimit
@@ -46,13 +47,15 @@ def create_app(
 
 
 def _add_operations(app: FastAPI, service: Service, metrics: Metrics) -> None:
+    readiness = Remembered(service.ready)
+
     @app.get("/healthz", summary="Whether the server runs", tags=["operations"])
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/readyz", summary="Whether stores and models answer", tags=["operations"])
     async def readyz() -> JSONResponse:
-        parts = await service.ready()
+        parts = await readiness()
         ready = all(state == "ok" for state in parts.values())
         body = {"status": "ready" if ready else "not_ready", "parts": dict(parts)}
         return JSONResponse(body, 200 if ready else 503)

@@ -336,7 +336,7 @@ def served(folder: Path) -> Iterator[RunningServer]:
             yield wait_for(folder, process)
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            assert process.wait(60) == 0
     assert RunningServer.find(folder / ".quarry") is None
     assert "Traceback" not in (folder / "serve.log").read_text()
 

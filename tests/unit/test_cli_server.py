@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from filelock import FileLock
 
 from quarry.cli.server import RunningServer
 from quarry.errors import FilterError, QuarryError, QuestionError, StoreUnavailable
@@ -51,13 +52,20 @@ def address() -> Iterator[str]:
         thread.join()
 
 
+@pytest.fixture(autouse=True)
+def lock(tmp_path: Path) -> Iterator[FileLock]:
+    """What the server of the folder holds."""
+    with FileLock(tmp_path / "server.lock") as held:
+        yield held
+
+
 def written(folder: Path, text: str) -> Path:
     (folder / "server.json").write_text(text)
     return folder
 
 
 def described(url: str) -> str:
-    return json.dumps({"url": url, "token": "local", "pid": 1})
+    return json.dumps({"url": url, "token": "local"})
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, status: int, body: object) -> None:
@@ -73,6 +81,15 @@ def test_a_server_that_is_well_is_found_and_asked_with_its_token(
     answering(monkeypatch, 200, {"results": []})
     assert server.post("/v1/search", {"question": "q"}, deadline_s=5) == {"results": []}
     assert Script.seen == [("/v1/search", "Bearer local", {"question": "q"})]
+
+
+def test_the_file_of_a_killed_server_is_not_believed(
+    address: str, tmp_path: Path, lock: FileLock
+) -> None:
+    lock.release()
+    assert RunningServer.find(written(tmp_path, described(address))) is None
+    (tmp_path / "server.lock").unlink()
+    assert RunningServer.find(tmp_path) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"url": "http://127.0.0.1:1"}'])
@@ -121,4 +138,4 @@ def test_an_error_without_words_still_is_one_sentence(
 
 
 def test_the_token_is_not_in_what_a_log_would_show() -> None:
-    assert "hunter2" not in repr(RunningServer(url="u", pid=1, token="hunter2"))
+    assert "hunter2" not in repr(RunningServer(url="u", token="hunter2"))

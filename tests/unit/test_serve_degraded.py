@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,12 @@ from quarry.errors import DeadlineExceeded, ModelError, Overloaded, StoreUnavail
 from quarry.models.extractive import ExtractiveGenerator
 from quarry.models.fakes import FakeEmbedder, FakeReranker
 from quarry.records import AnswerStatus, Mode
+from quarry.settings import Settings
 from quarry.text import REFUSAL
 from serve.generate import Delta
 from serve.graph import Final
+from serve.index import impatient
+from serve.stage import Threads
 from tests.unit.serve_world import OneOf, Scripted, World, failing, names, request
 
 DOWN = StoreUnavailable("The store cannot be reached; check that it runs.")
@@ -251,3 +255,21 @@ async def test_the_answer_counts_the_time_of_each_stage(world: World) -> None:
         "check",
     ]
     assert set(answer.timings_ms) == {*stages, "total"}
+
+
+async def test_a_vector_store_that_hangs_holds_up_no_call_of_the_others(hang: Any) -> None:
+    threads = Threads(workers=2)
+    hanging = [asyncio.ensure_future(threads.apart(hang)) for _ in range(8)]
+    try:
+        assert await asyncio.wait_for(threads(sorted, [2, 1]), 5) == [1, 2]
+    finally:
+        for call in hanging:
+            call.cancel()
+        threads.close()
+
+
+def test_questions_wait_for_a_store_less_long_than_an_ingest() -> None:
+    settings = Settings()
+    quick = impatient(settings).stores
+    assert (quick.milvus.total_s, quick.elasticsearch.total_s) == (settings.serve.store_s,) * 2
+    assert quick.milvus.timeout_s <= settings.serve.store_s < settings.stores.milvus.total_s

@@ -27,6 +27,7 @@ from quarry.errors import (
 )
 from quarry.records import SearchRequest
 from quarry.settings import Settings
+from serve.health import Remembered
 from serve.http.app import create_app
 from serve.http.schemas import AnswerBody
 from serve.http.sign_in import SignIn
@@ -112,6 +113,9 @@ class Broken:
     async def answer_whole(self, request: SearchRequest) -> Any:
         raise self._error
 
+    async def explain(self, request: SearchRequest, expect: Any = ()) -> Any:
+        raise self._error
+
     async def ready(self) -> dict[str, str]:
         return {"vectors": "store_unavailable", "text": "ok"}
 
@@ -153,6 +157,51 @@ async def test_top_k_and_mode_are_those_of_the_request(client: Client) -> None:
     found = (await client.post("/v1/search", json=body)).json()
     assert len(found["results"]) == 1
     assert [s["stage"] for s in found["trace"]] == ["question", "lexical", "catalog", "fuse"]
+
+
+async def test_an_explanation_has_the_shape_of_the_api_and_is_of_the_answer(
+    client: Client,
+) -> None:
+    body = {"question": "used tents", "expect": ["store credit", "no such words"]}
+    explained = (await client.post("/v1/explain", json=body)).json()
+    assert list(explained) == ["question", "stages", "passages", "prompt", "answer", "expected"]
+    assert [e["lost"] for e in explained["expected"]] == [None, "documents"]
+    answer = (await client.post("/v1/answer", json={"question": "used tents"})).json()
+    assert explained["answer"]["answer"] == answer["answer"]
+    assert list(explained["passages"].values())[0]["uri"] == "returns.md"
+
+
+async def test_an_explanation_shows_what_the_asker_may_read_and_no_more(client: Client) -> None:
+    body = {"question": "tents severance", "expect": ["3 weeks of salary"]}
+    nobody = (await client.post("/v1/explain", json=body)).text
+    assert "severance.md" not in nobody and "staff.md" not in nobody
+    ruth = (await client.post("/v1/explain", json=body, headers=bearer("ruths-token"))).json()
+    assert ruth["expected"][0]["places"] != []
+
+
+async def test_expectations_are_for_explanations_only_and_bounded(client: Client) -> None:
+    for path, expect in (
+        ("/v1/search", ["x"]),
+        ("/v1/answer", ["x"]),
+        ("/v1/explain", ["x"] * 21),
+        ("/v1/explain", ["x" * 2001]),
+        ("/v1/explain", [""]),
+    ):
+        response = await client.post(path, json={"question": "tents", "expect": expect})
+        assert response.status_code == 422
+
+
+async def test_a_conversation_is_bounded(client: Client) -> None:
+    turn = {"role": "user", "content": "x"}
+    for conversation, status in (
+        ([turn] * 20, 200),
+        ([turn] * 21, 422),
+        ([{**turn, "content": "x" * 8001}], 422),
+        ([{**turn, "role": "system"}], 422),
+        ([{**turn, "name": "x"}], 422),
+    ):
+        body = {"question": "tents", "conversation": conversation}
+        assert (await client.post("/v1/search", json=body)).status_code == status
 
 
 async def test_a_filter_is_that_of_the_request(client: Client) -> None:
@@ -276,7 +325,7 @@ async def test_the_local_token_by_itself_is_nobody(client: Client) -> None:
         ({"Authorization": LOCAL}, {}),
     ],
 )
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer", "/v1/explain"])
 async def test_whoever_claims_more_than_the_token_gives_is_turned_away(
     client: Client, path: str, headers: dict[str, str], body: dict[str, Any]
 ) -> None:
@@ -322,11 +371,11 @@ async def test_a_group_that_poses_as_a_person_is_an_error_of_the_caller(client: 
     ],
     ids=lambda error: type(error).__name__,
 )
-@pytest.mark.parametrize("kind", ["search", "answer", "stream"])
+@pytest.mark.parametrize("kind", ["search", "answer", "stream", "explain"])
 async def test_every_error_has_its_status_and_one_shape(
     users: SignIn, error: QuarryError, kind: str
 ) -> None:
-    path = "/v1/search" if kind == "search" else "/v1/answer"
+    path = "/v1/answer" if kind == "stream" else f"/v1/{kind}"
     body = {"question": "x", **({"stream": True} if kind == "stream" else {})}
     async with client_of(Broken(error), users) as client:
         response = await client.post(path, json=body)
@@ -353,6 +402,9 @@ async def test_a_fault_of_ours_says_nothing_of_itself(users: SignIn) -> None:
         b'{"question": "PRIVATE", "top_k": "PRIVATE"}',
         b'{"question": "PRIVATE", "PRIVATE": 1}',
         b'{"question": "PRIVATE", "groups": "PRIVATE"}',
+        b'{"question": "PRIVATE", "conversation": [{"role": "PRIVATE", "content": "PRIVATE"}]}',
+        b'{"question": "PRIVATE", "conversation": [{"role": "user", "content": 5}]}',
+        b'{"question": "PRIVATE", "conversation": "PRIVATE"}',
         b'{"mode": "PRIVATE"}',
         b'["PRIVATE"]',
         b"PRIVATE {",
@@ -363,7 +415,7 @@ async def test_a_fault_of_ours_says_nothing_of_itself(users: SignIn) -> None:
 async def test_a_body_that_is_not_right_is_named_without_its_text(
     client: Client, content: bytes
 ) -> None:
-    for path in ("/v1/search", "/v1/answer"):
+    for path in ("/v1/search", "/v1/answer", "/v1/explain"):
         response = await client.post(
             path, content=content, headers={"Content-Type": "application/json"}
         )
@@ -477,6 +529,22 @@ async def test_health_says_that_the_server_runs_and_readiness_that_its_parts_do(
     }
 
 
+async def test_readiness_is_asked_once_in_a_while_however_many_call() -> None:
+    asked: list[float] = []
+    now = 0.0
+
+    async def ready() -> dict[str, str]:
+        asked.append(now)
+        return {"text": "ok"}
+
+    remembered = Remembered(ready, seconds=2.0, clock=lambda: now)
+    assert await asyncio.gather(*(remembered() for _ in range(20))) == [{"text": "ok"}] * 20
+    assert asked == [0.0]
+    now = 2.5
+    await remembered()
+    assert asked == [0.0, 2.5]
+
+
 async def test_metrics_count_requests_and_stages_without_a_word_of_theirs(client: Client) -> None:
     await client.post("/v1/search", json={"question": "PRIVATE tents"})
     await client.post("/v1/answer", json={"question": "PRIVATE tents"})
@@ -493,7 +561,8 @@ async def test_metrics_count_requests_and_stages_without_a_word_of_theirs(client
 async def test_the_api_page_needs_nothing_from_elsewhere(client: Client) -> None:
     page = await client.get("/docs")
     assert page.status_code == 200
-    for path in ("/v1/search", "/v1/answer", "/healthz", "/readyz", "/metrics"):
+    paths = ("/v1/search", "/v1/answer", "/v1/explain", "/healthz", "/readyz", "/metrics")
+    for path in paths:
         assert path in page.text
     assert "<script" not in page.text
     assert "cdn" not in page.text

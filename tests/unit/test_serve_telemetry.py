@@ -39,6 +39,25 @@ def test_private_fields_are_redacted_however_deep_they_are(
     assert "5" in logs.getvalue()
 
 
+def test_an_exception_is_logged_by_type_and_place_without_its_message(logs: io.StringIO) -> None:
+    configure_logging(TelemetrySettings(log_format="json"), stream=logs)
+
+    def broken() -> None:
+        try:
+            raise KeyError("SECRET")
+        except KeyError as error:
+            raise ValueError("SECRET too") from error
+
+    for log in (structlog.get_logger("x"), logging.getLogger("library")):
+        try:
+            broken()
+        except ValueError:
+            log.exception("request_broke")
+    assert "SECRET" not in logs.getvalue()
+    assert logs.getvalue().count("builtins.KeyError") == 2
+    assert logs.getvalue().count("in broken") == 4
+
+
 def test_lines_of_libraries_come_out_in_the_same_form(logs: io.StringIO) -> None:
     configure_logging(TelemetrySettings(log_format="json"), stream=logs)
     logging.getLogger("library").warning("slow %s", "disk")
