@@ -41,11 +41,11 @@ from quarry.records import (
 from quarry.settings import Settings
 from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
-from serve.graph import Answerer, Gathered, Searcher
+from serve.graph import Answerer, Examined, Gathered, Searcher
 from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S
 from serve.http.sign_in import SignIn
-from serve.index import Index
+from serve.index import Index, impatient
 from serve.models import EXTRACTIVE, Scores, SearchModels, load_fallback
 from serve.stage import Threads
 
@@ -131,6 +131,9 @@ class RetrieverServer:
 
     async def gather(self, request: SearchRequest) -> Gathered:
         return await self._searcher.gather(request)
+
+    async def examine(self, request: SearchRequest, expect: Sequence[Sequence[str]]) -> Examined:
+        return await self._searcher.examine(request, expect)
 
     async def ready(self) -> dict[str, str]:
         return await self._searcher.ready()
@@ -228,6 +231,10 @@ class RemoteSearcher:
     async def gather(self, request: SearchRequest) -> Gathered:
         gathered: Gathered = await call(self.handle.gather, request)
         return gathered
+
+    async def examine(self, request: SearchRequest, expect: Sequence[Sequence[str]]) -> Examined:
+        examined: Examined = await call(self.handle.examine, request, expect)
+        return examined
 
     async def ready(self) -> dict[str, str]:
         parts: dict[str, str] = await call(self.handle.ready)
@@ -362,7 +369,7 @@ class _Known:
 def _open_searcher(
     settings: Settings, models: SearchModels, fingerprint: EmbedderFingerprint
 ) -> Searcher:
-    generation, stores = open_live(settings, _Known(fingerprint))
+    generation, stores = open_live(impatient(settings), _Known(fingerprint))
     return Searcher(
         index=Index.of(generation.name, stores),
         models=models,

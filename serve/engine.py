@@ -6,17 +6,19 @@ with open_engine(settings) as engine:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing, contextmanager
 from typing import Protocol
 
+from quarry.explanation import Explanation
 from quarry.generations import open_live
 from quarry.records import Answer, SearchRequest, SearchResult
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
-from serve.graph import Answerer, Event, Final, Gathered, Searcher
-from serve.index import Index
+from serve.explain import explain
+from serve.graph import Answerer, Event, Examined, Final, Gathered, Searcher
+from serve.index import Index, impatient
 from serve.models import LoadedModels, load_models, search_models
 from serve.stage import Deadline, Threads
 
@@ -27,6 +29,10 @@ class Searching(Protocol):
     async def search(self, request: SearchRequest) -> SearchResult: ...
 
     async def gather(self, request: SearchRequest) -> Gathered: ...
+
+    async def examine(
+        self, request: SearchRequest, expect: Sequence[Sequence[str]]
+    ) -> Examined: ...
 
     async def ready(self) -> dict[str, str]: ...
 
@@ -57,6 +63,20 @@ class Engine:
         """The final answer of `answer`."""
         return await last_answer(self.answer(request))
 
+    async def explain(
+        self, request: SearchRequest, expect: Sequence[Sequence[str]] = ()
+    ) -> Explanation:
+        """How the answer comes about, and where expected evidence is lost. Raises as `search`.
+
+        `expect` lists pieces of evidence, each as phrases of which any one marks it. It shows what
+        the principal may read and nothing else.
+        """
+        deadline = Deadline(request.deadline_s)
+        examined = await self._searcher.examine(request, expect)
+        results = dict(examined.results)
+        events = self._answerer.answer(examined.gathered, deadline, results)
+        return explain(examined, results, await last_answer(events))
+
     async def ready(self) -> Mapping[str, str]:
         """`ok` or the error's code for each part that a question needs."""
         return await self._searcher.ready()
@@ -82,7 +102,7 @@ def open_engine(settings: Settings) -> Iterator[Engine]:
             loading = pool.submit(load_models, settings)
             stack.enter_context(vector_server(settings))
             models = loading.result()
-        generation, stores = open_live(settings, models.embedder)
+        generation, stores = open_live(impatient(settings), models.embedder)
         stack.callback(stores.close)
         threads = Threads()
         stack.callback(threads.close)

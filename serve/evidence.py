@@ -13,7 +13,7 @@ from quarry.errors import QuarryError
 from quarry.ports import TextStore
 from quarry.records import Candidate, Chunk, Evidence, StageRecord
 from serve.models import CountTokens
-from serve.stage import Deadline, Stopwatch, Threads
+from serve.stage import Deadline, Drop, Stopwatch, Threads
 
 _log = structlog.get_logger(__name__)
 
@@ -30,6 +30,8 @@ COUNT_SHARE = 0.2
 BYTES_A_TOKEN = 3
 """UTF-8 bytes of a token at least, in most languages and tokenizers."""
 JOIN = "\n\n"
+NEAR_DUPLICATE = "near_duplicate"
+NO_ROOM = "no_room"
 _WORD = re.compile(r"\w+")
 
 Neighbours = Callable[[Chunk], Awaitable[list[Chunk]]]
@@ -42,6 +44,14 @@ class Budget:
     """At most so many sources."""
     tokens: int
     """Generator tokens of all sources together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The sources of an answer, and what was left out though it ranked among them."""
+
+    evidence: tuple[Evidence, ...]
+    dropped: tuple[Drop, ...]
 
 
 def neighbours_of(text: TextStore, threads: Threads) -> Neighbours:
@@ -71,14 +81,14 @@ async def choose(
     budget: Budget,
     count_tokens: CountTokens,
     neighbours: Neighbours,
-) -> tuple[list[Evidence], StageRecord]:
+) -> tuple[Chosen, StageRecord]:
     """Numbered evidence, best first, within the budget; the lowest sources are dropped first.
 
     A source that does not fit with its neighbours is tried without them. Gives nothing when there
     is no candidate, or when not even the first one fits.
     """
     watch = Stopwatch("evidence")
-    distinct, repeated = _distinct(ranked, budget.sources)
+    distinct, dropped = _distinct(ranked, budget.sources)
     texts = [candidate.chunk.text for candidate in distinct]
     wide = await _widened(distinct, neighbours)
     counts = await count_tokens([*texts, *(JOIN.join(c.text for c in w) for w in wide)])
@@ -87,13 +97,19 @@ async def choose(
     for position, candidate in enumerate(distinct):
         alone, whole = counts[position], counts[position + len(distinct)]
         if alone + SOURCE_TOKENS > left:
+            dropped += [Drop(each, NO_ROOM) for each in distinct[position:]]
             break
         fits = whole + SOURCE_TOKENS <= left
         left -= (whole if fits else alone) + SOURCE_TOKENS
         parts = wide[position] if fits else [candidate.chunk]
         evidence.append(_evidence(f"S{position + 1}", candidate, parts))
-    detail = {"tokens": budget.tokens - left, "budget_tokens": budget.tokens}
-    return evidence, watch.done(len(evidence), near_duplicates=repeated, **detail)
+    record = watch.done(
+        len(evidence),
+        near_duplicates=sum(drop.reason == NEAR_DUPLICATE for drop in dropped),
+        tokens=budget.tokens - left,
+        budget_tokens=budget.tokens,
+    )
+    return Chosen(evidence=tuple(evidence), dropped=tuple(dropped)), record
 
 
 def _evidence(label: str, candidate: Candidate, parts: Sequence[Chunk]) -> Evidence:
@@ -127,18 +143,19 @@ async def _widened(chosen: Sequence[Candidate], neighbours: Neighbours) -> list[
     return wide
 
 
-def _distinct(ranked: Sequence[Candidate], limit: int) -> tuple[list[Candidate], int]:
-    """The first `limit` candidates that repeat no better one, and how many were passed over."""
+def _distinct(ranked: Sequence[Candidate], limit: int) -> tuple[list[Candidate], list[Drop]]:
+    """The first `limit` candidates that repeat no better one, and those that do."""
     kept: list[tuple[Candidate, _Print]] = []
-    repeated = 0
+    repeated: list[Drop] = []
     for candidate in ranked:
         if len(kept) == limit:
             break
         print_ = _fingerprint(candidate.chunk)
-        if any(_same(print_, other) for _, other in kept):
-            repeated += 1
-        else:
+        first = next((better for better, other in kept if _same(print_, other)), None)
+        if first is None:
             kept.append((candidate, print_))
+        else:
+            repeated.append(Drop(candidate, NEAR_DUPLICATE, beside=first.chunk.chunk_id))
     return [candidate for candidate, _ in kept], repeated
 
 

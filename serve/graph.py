@@ -9,21 +9,22 @@ Serve they are in two deployments.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from quarry.records import Answer, Candidate, Evidence, SearchRequest, SearchResult, StageRecord
 from quarry.settings import Settings
 from quarry.text import REFUSAL
 from serve.answer import REFUSED, Checked, check
-from serve.evidence import Budget, choose, dependable, neighbours_of
+from serve.evidence import Budget, Chosen, choose, dependable, neighbours_of
 from serve.fuse import fuse
 from serve.generate import Delta, Written, write
 from serve.health import readiness
 from serve.index import Index
+from serve.locate import Located, locate
 from serve.models import CountTokens, Generate, SearchModels
 from serve.prompt import build, overhead_tokens
 from serve.question import Asked, ask
@@ -54,6 +55,16 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What was gathered, how it came about, and where expected phrases stand in the documents."""
+
+    gathered: Gathered
+    results: Mapping[str, Any]
+    """What each stage gave, by its name."""
+    located: tuple[Located, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
     """From the question to ranked candidates, or on to evidence."""
 
@@ -75,15 +86,21 @@ class Searcher:
 
     async def gather(self, request: SearchRequest) -> Gathered:
         """Evidence for an answer. Raises DeadlineExceeded."""
-        run = Run(Deadline(request.deadline_s))
-        question, chosen = await run.in_time(self._evidence(request, run))
-        return Gathered(
-            question=question,
-            evidence=tuple(chosen),
-            generation=self.index.generation,
-            degraded=tuple(run.degraded),
-            trace=tuple(run.trace),
+        _, gathered = await self._gather(request, Run(Deadline(request.deadline_s)))
+        return gathered
+
+    async def examine(self, request: SearchRequest, expect: Sequence[Sequence[str]]) -> Examined:
+        """`gather` with all that its stages gave, for an explanation. Raises DeadlineExceeded.
+
+        `expect` lists pieces of evidence, each as phrases of which any one marks it.
+        """
+        results: dict[str, Any] = {}
+        run = Run(Deadline(request.deadline_s), results=results)
+        asked, gathered = await self._gather(request, run)
+        located = await run.in_time(
+            locate(expect, asked, index=self.index, threads=self.threads, deadline=run.deadline)
         )
+        return Examined(gathered=gathered, results=results, located=located)
 
     async def ready(self) -> dict[str, str]:
         return await readiness(self.index, self.models, self.threads)
@@ -102,7 +119,17 @@ class Searcher:
             )
         return asked, ranked
 
-    async def _evidence(self, request: SearchRequest, run: Run) -> tuple[str, list[Evidence]]:
+    async def _gather(self, request: SearchRequest, run: Run) -> tuple[Asked, Gathered]:
+        asked, chosen = await run.in_time(self._evidence(request, run))
+        return asked, Gathered(
+            question=asked.question,
+            evidence=chosen.evidence,
+            generation=self.index.generation,
+            degraded=tuple(run.degraded),
+            trace=tuple(run.trace),
+        )
+
+    async def _evidence(self, request: SearchRequest, run: Run) -> tuple[Asked, Chosen]:
         asked, ranked = await self._ranked(request, run)
         count_tokens = dependable(self.models.count_tokens, run.deadline)
         chosen = run.add(
@@ -113,9 +140,9 @@ class Searcher:
                 neighbours=neighbours_of(self.index.text, self.threads),
             )
         )
-        if ranked and not chosen:  # no room for even one source
+        if ranked and not chosen.evidence:  # no room for even one source
             run.without("evidence")
-        return asked.question, chosen
+        return asked, chosen
 
     async def _budget(self, asked: Asked, count_tokens: CountTokens) -> Budget:
         generator, retrieval = self.settings.generator, self.settings.retrieval
@@ -133,8 +160,11 @@ class Answerer:
     """Writes the answer when the generator fails; None where the generator cannot fail."""
     settings: Settings
 
-    async def answer(self, gathered: Gathered, deadline: Deadline) -> AsyncGenerator[Event, None]:
-        run = Run(deadline, gathered.trace, gathered.degraded)
+    async def answer(
+        self, gathered: Gathered, deadline: Deadline, results: dict[str, Any] | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Deltas, then the final answer; `results` takes what each stage gives."""
+        run = Run(deadline, gathered.trace, gathered.degraded, results)
         if not gathered.evidence:  # invariant 8: the generator is not called
             yield Delta(REFUSAL)
             yield Final(answer=_answer(REFUSED, gathered, run))

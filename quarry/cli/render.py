@@ -16,30 +16,30 @@ _WIDEST = 100
 def answer_lines(answer: Mapping[str, Any], seconds: float) -> Iterator[str]:
     """The answer, its numbered sources, and the time of each stage; a refusal has no sources."""
     for paragraph in printable(str(answer["answer"])).split("\n"):
-        yield from _wrapped(paragraph, indent=0) if paragraph.strip() else [""]
+        yield from wrapped(paragraph, indent=0) if paragraph.strip() else [""]
     if answer["status"] == "answered" and answer["citations"]:
         yield ""
         yield "Sources"
         for citation in answer["citations"]:
             yield from _citation(citation)
     yield ""
-    yield from _degraded(answer["degraded"])
+    yield from degraded_lines(answer["degraded"])
     done = "Answered" if answer["status"] == "answered" else "Refused"
-    yield f"{done} in {_time(seconds * 1000)}{_stages(answer['timings_ms'])}"
+    yield f"{done} in {time_text(seconds * 1000)}{_stages(answer['timings_ms'])}"
 
 
 def search_lines(found: Mapping[str, Any], seconds: float) -> Iterator[str]:
     """Each result with where it is, the beginning of its text, and why it stands there."""
     for result in found["results"]:
-        yield f"{result['rank']:>2}  {_place(result)}"
-        yield from _wrapped(_shortened(result["text"]), indent=4)
+        yield f"{result['rank']:>2}  {place(result)}"
+        yield from wrapped(_shortened(result["text"]), indent=4)
         yield f"    {_signals(result)}"
         yield ""
     count = len(found["results"])
-    yield from _degraded(found["degraded"])
+    yield from degraded_lines(found["degraded"])
     timings = {stage["stage"]: stage["ms"] for stage in found["trace"]}
     results = "1 result" if count == 1 else f"{count or 'No'} results"
-    yield f"{results} in {_time(seconds * 1000)}{_stages(timings)}"
+    yield f"{results} in {time_text(seconds * 1000)}{_stages(timings)}"
 
 
 def pages_text(pages: Sequence[int] | None) -> str:
@@ -51,11 +51,11 @@ def pages_text(pages: Sequence[int] | None) -> str:
 
 
 def _citation(citation: Mapping[str, Any]) -> Iterator[str]:
-    yield f"  [{one_line(citation['label'])}] {_place(citation)}"
-    yield from _wrapped(f"“{one_line(citation['quote'])}”", indent=7)
+    yield f"  [{one_line(citation['label'])}] {place(citation)}"
+    yield from wrapped(f"“{one_line(citation['quote'])}”", indent=7)
 
 
-def _place(item: Mapping[str, Any]) -> str:
+def place(item: Mapping[str, Any]) -> str:
     """Title, section, pages and address, without what is not known or said already."""
     title = one_line(item["title"])
     steps = [step for step in one_line(item["section"]).split(" > ") if step]
@@ -69,7 +69,7 @@ def _place(item: Mapping[str, Any]) -> str:
 def _signals(result: Mapping[str, Any]) -> str:
     signals = result["signals"]
     named = [
-        f"{name}{_number(signals[key])}"
+        f"{name}{number_text(signals[key])}"
         for name, key in (
             ("dense #", "dense_rank"),
             ("lexical #", "lexical_rank"),
@@ -77,24 +77,24 @@ def _signals(result: Mapping[str, Any]) -> str:
         )
         if signals[key] is not None
     ]
-    return ", ".join([f"score {_number(result['score'])}", *named])
+    return ", ".join([f"score {number_text(result['score'])}", *named])
 
 
 def _stages(timings: Mapping[str, float]) -> str:
-    parts = [f"{one_line(name)} {_time(ms)}" for name, ms in timings.items() if name != "total"]
+    parts = [f"{one_line(name)} {time_text(ms)}" for name, ms in timings.items() if name != "total"]
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _degraded(stages: Sequence[str]) -> Iterator[str]:
+def degraded_lines(stages: Sequence[str]) -> Iterator[str]:
     if stages:
         yield f"Made without: {one_line(', '.join(stages))}."
 
 
-def _time(ms: float) -> str:
+def time_text(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms"
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
@@ -103,7 +103,7 @@ def _shortened(text: str) -> str:
     return flat if len(flat) <= _PASSAGE_CHARS else flat[: _PASSAGE_CHARS - 1].rstrip() + "…"
 
 
-def _wrapped(text: str, *, indent: int) -> list[str]:
+def wrapped(text: str, *, indent: int) -> list[str]:
     width = min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
     pad = " " * indent
     return textwrap.wrap(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from quarry.text.analyzer import ANALYZER_VERSION, analyze
 from quarry.text.cleaner import CLEANER_VERSION, clean
 from quarry.text.identifiers import identifiers
+from quarry.text.phrases import folded, holds_any
 from quarry.text.sentences import sentences
 
 REFUSAL = "The documents I may use do not answer this question."
@@ -27,6 +28,8 @@ __all__ = [
     "analyze",
     "clean",
     "embedded_text",
+    "folded",
+    "holds_any",
     "identifiers",
     "sentences",
 ]

@@ -1,4 +1,4 @@
-"""POST /v1/search and POST /v1/answer."""
+"""POST /v1/search, POST /v1/answer and POST /v1/explain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from quarry.errors import QuarryError
-from quarry.records import Answer, SearchRequest, StageRecord
+from quarry.records import Answer, Message, SearchRequest, StageRecord
 from quarry.settings import Settings
 from quarry.telemetry.metrics import (
     ANSWERS,
@@ -27,12 +27,14 @@ from quarry.telemetry.metrics import (
 from serve.generate import Delta
 from serve.graph import Event
 from serve.http.errors import INTERNAL, error_body
+from serve.http.explanations import ExplainOut, explanation_json
 from serve.http.limits import Admission
 from serve.http.schemas import (
     AnswerBody,
     AnswerOut,
     Body,
     ErrorOut,
+    ExplainBody,
     SearchBody,
     SearchOut,
     answer_json,
@@ -91,6 +93,11 @@ def questions_router(
         request = _request(body, authorization, sign_in, settings)
         return await (handlers.stream(request) if body.stream else handlers.answer(request))
 
+    @router.post("/explain", response_model=ExplainOut, summary="How an answer comes about")
+    async def explain(body: ExplainBody, authorization: str | None = Header(None)) -> Response:
+        request = _request(body, authorization, sign_in, settings)
+        return await handlers.explain(request, body.expect)
+
     return router
 
 
@@ -105,6 +112,7 @@ def _request(
         filter=body.filter,
         all_versions=body.all_versions,
         rerank=body.rerank,
+        conversation=tuple(Message(role=t.role, content=t.content) for t in body.conversation),
         deadline_s=settings.serve.deadline_s,
     )
 
@@ -129,6 +137,13 @@ class _Handlers:
             answer = await self._within(self._service.answer_whole(request))
         self._count_answer(answer)
         return JSONResponse(answer_json(answer))
+
+    async def explain(self, request: SearchRequest, phrases: Iterable[str]) -> Response:
+        expect = [(phrase,) for phrase in phrases]
+        with self._admission.enter():
+            explanation = await self._within(self._service.explain(request, expect))
+        self._count_answer(explanation.answer)
+        return JSONResponse(explanation_json(explanation))
 
     async def stream(self, request: SearchRequest) -> Response:
         """Waits for the first event, so that errors before it are HTTP statuses."""

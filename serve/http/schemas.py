@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quarry.records import Answer, Candidate, Mode, SearchResult, StageRecord
+from quarry.records import Answer, Candidate, Mode, SearchResult, Signals, StageRecord
 from serve.answer import section_path
+
+Phrase = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class TurnIn(BaseModel):
+    """One earlier message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: str = Field(max_length=8000)
 
 
 class Body(BaseModel):
-    """What both endpoints take; a key that is not named here is an error."""
+    """What the endpoints for questions take; a key that is not named here is an error."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -24,6 +35,9 @@ class Body(BaseModel):
     filter: str = Field("", description="Filter language, such as `series = HR-014`.")
     all_versions: bool = Field(False, description="Superseded and withdrawn versions as well.")
     rerank: bool = Field(True, description="Whether the reranker orders the top.")
+    conversation: list[TurnIn] = Field(
+        default_factory=list, max_length=20, description="What was said before, oldest first."
+    )
     as_user: str | None = Field(
         None, alias="as", max_length=200, description="Ask as this user; local token only."
     )
@@ -40,6 +54,16 @@ class AnswerBody(Body):
     """Body of POST /v1/answer."""
 
     stream: bool = Field(False, description="Server-sent events: delta …, then final.")
+
+
+class ExplainBody(Body):
+    """Body of POST /v1/explain."""
+
+    expect: list[Phrase] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Words of the documents, verbatim; for each the stage is named that lost it.",
+    )
 
 
 class SignalsOut(BaseModel):
@@ -151,19 +175,30 @@ def error_json(code: str, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message}}
 
 
-def _result(rank: int, candidate: Candidate) -> dict[str, Any]:
-    chunk, document, signals = candidate.chunk, candidate.document, candidate.signals
+def passage_json(candidate: Candidate) -> dict[str, Any]:
+    """Where a passage is from, and its text."""
+    chunk, document = candidate.chunk, candidate.document
     return {
-        "rank": rank,
-        "chunk_id": chunk.chunk_id,
         "doc_id": document.doc_id,
         "uri": document.uri,
         "title": document.title,
         "section": section_path(chunk.section),
         "pages": _pages(chunk.pages),
         "text": chunk.text,
+    }
+
+
+def signals_json(signals: Signals) -> dict[str, Any]:
+    return {name: getattr(signals, name) for name in SignalsOut.model_fields}
+
+
+def _result(rank: int, candidate: Candidate) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "chunk_id": candidate.chunk.chunk_id,
+        **passage_json(candidate),
         "score": candidate.score,
-        "signals": {name: getattr(signals, name) for name in SignalsOut.model_fields},
+        "signals": signals_json(candidate.signals),
     }
 
 
@@ -171,11 +206,17 @@ def _pages(pages: tuple[int, int] | None) -> list[int] | None:
     return list(pages) if pages else None
 
 
+def stage_json(record: StageRecord) -> dict[str, Any]:
+    return {
+        "stage": record.stage,
+        "ms": record.ms,
+        "count": record.count,
+        "detail": _plain(record.detail),
+    }
+
+
 def _trace(records: Iterable[StageRecord]) -> list[dict[str, Any]]:
-    return [
-        {"stage": r.stage, "ms": r.ms, "count": r.count, "detail": _plain(r.detail)}
-        for r in records
-    ]
+    return [stage_json(record) for record in records]
 
 
 def _plain(detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
+from quarry.explanation import Explanation
 from quarry.records import Answer, SearchRequest, SearchResult
 from serve.graph import Event
 
@@ -17,6 +18,12 @@ class Service(Protocol):
         ...
 
     async def answer_whole(self, request: SearchRequest) -> Answer: ...
+
+    async def explain(
+        self, request: SearchRequest, expect: Sequence[Sequence[str]] = ()
+    ) -> Explanation:
+        """How the answer comes about; `expect` lists phrases that a source should hold."""
+        ...
 
     async def ready(self) -> Mapping[str, str]:
         """`ok`, or one sentence, for each part: the stores and the models."""

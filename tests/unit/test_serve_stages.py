@@ -286,7 +286,10 @@ async def chosen(
         return list(around)
 
     budget = Budget(sources=sources, tokens=tokens)
-    return await choose(ranked, budget=budget, count_tokens=count_tokens, neighbours=neighbours)
+    chosen, record = await choose(
+        ranked, budget=budget, count_tokens=count_tokens, neighbours=neighbours
+    )
+    return list(chosen.evidence), record
 
 
 class Recorder:

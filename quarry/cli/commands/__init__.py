@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from quarry.cli.commands import ask, doctor, documents, evaluate, ingest, init, serve, verify
+from quarry.cli.commands import (
+    ask,
+    doctor,
+    documents,
+    evaluate,
+    explain,
+    ingest,
+    init,
+    serve,
+    verify,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -12,6 +22,7 @@ def register(app: typer.Typer) -> None:
     app.command("ingest")(ingest.ingest)
     app.command("search")(ask.search)
     app.command("ask")(ask.ask)
+    app.command("explain")(explain.explain)
     app.command("serve")(serve.serve)
     app.command("status")(documents.status)
     app.command("documents")(documents.documents)

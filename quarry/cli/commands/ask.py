@@ -19,7 +19,7 @@ from quarry.errors import UsageError
 from quarry.records import Mode, Principal, SearchRequest
 from quarry.settings import Settings
 
-Kind = Literal["search", "answer"]
+Kind = Literal["search", "answer", "explain"]
 _WORTH_A_WORD_S = 2.0
 
 QuestionArgument = Annotated[
@@ -82,7 +82,7 @@ def search(
     A server of the same data folder answers if one runs; otherwise this process does.
     """
     settings = settings_of(context, config)
-    query = _query(
+    query = query_of(
         question=question,
         user=user,
         groups=groups,
@@ -92,7 +92,7 @@ def search(
         all_versions=all_versions,
     )
     reply = respond(settings, "search", query)
-    _print(reply, search_lines, as_json=as_json)
+    print_reply(reply, search_lines, as_json=as_json)
 
 
 def ask(
@@ -114,7 +114,7 @@ def ask(
     code is 0, and the status in the JSON is `refused`.
     """
     settings = settings_of(context, config)
-    query = _query(
+    query = query_of(
         question=question,
         user=user,
         groups=groups,
@@ -124,12 +124,12 @@ def ask(
         all_versions=all_versions,
     )
     reply = respond(settings, "answer", query)
-    _print(reply, answer_lines, as_json=as_json)
+    print_reply(reply, answer_lines, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The stable JSON of a search or an answer."""
+    """The stable JSON of a search, an answer or an explanation."""
 
     body: dict[str, Any]
     seconds: float
@@ -151,18 +151,22 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     if is_embedded_and_new(settings):
         raise UsageError(NOTHING_YET)
     from serve.engine import open_engine
+    from serve.http.explanations import explanation_json
     from serve.http.schemas import answer_json, search_json
 
     with open_engine(settings) as engine:
         ready = time.monotonic()
         if kind == "search":
             body = search_json(asyncio.run(engine.search(request)))
+        elif kind == "explain":
+            expect = [(phrase,) for phrase in query["expect"]]
+            body = explanation_json(asyncio.run(engine.explain(request, expect)))
         else:
             body = answer_json(asyncio.run(engine.answer_whole(request)))
         return Reply(body=body, seconds=time.monotonic() - ready, loading_s=ready - began)
 
 
-def _print(
+def print_reply(
     reply: Reply,
     lines: Callable[[dict[str, Any], float], Iterable[str]],
     *,
@@ -203,7 +207,7 @@ def principal_of(settings: Settings, user: str, groups: list[str] | None) -> Pri
     return principal if groups is None else replace(principal, groups=tuple(groups))
 
 
-def _query(
+def query_of(
     *,
     question: str,
     user: str,
