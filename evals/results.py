@@ -82,16 +82,12 @@ def figures(results: Iterable[CaseResult]) -> Figures:
 
 
 def by_slice(results: Sequence[CaseResult]) -> dict[str, Figures]:
-    """Figures of every slice that is not the whole set, in the order of their names."""
+    """Figures of every slice, in the order of their names."""
     slices: dict[str, list[CaseResult]] = defaultdict(list)
     for result in results:
         for name in result.slices:
             slices[name].append(result)
-    return {
-        name: figures(members)
-        for name, members in sorted(slices.items())
-        if len(members) < len(results)
-    }
+    return {name: figures(members) for name, members in sorted(slices.items())}
 
 
 def _outcomes(counted: Sequence[CaseResult]) -> dict[str, float]:
