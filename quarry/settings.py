@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -23,7 +21,8 @@ from pydantic import (
 )
 
 from quarry.errors import ConfigError
-from quarry.settings_file import drop_empty_sections, explain, overlay, read_yaml
+from quarry.settings_file import Section, drop_empty_sections, explain, overlay, read_yaml
+from quarry.settings_retrieval import RetrievalSettings, anchored
 
 CONFIG_NAME = "quarry.yaml"
 ENV_PREFIX = "QUARRY_"
@@ -37,11 +36,7 @@ CLUSTER_DEFAULTS: Mapping[str, Any] = {
 """What `profile: cluster` sets in place of the embedded defaults; a value that is given wins."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SourceSettings(_Section):
+class SourceSettings(Section):
     default_acl: tuple[str, ...] | None = Field(
         None, description="Who may read documents without an ACL of their own; unset: nobody."
     )
@@ -55,7 +50,7 @@ class SourceSettings(_Section):
         return scopes
 
 
-class ElasticsearchSettings(_Section):
+class ElasticsearchSettings(Section):
     url: str = Field("http://127.0.0.1:9200", description="Address of the cluster.")
     api_key: SecretStr | None = Field(None, description="API key; better given by environment.")
     index_prefix: str = Field("quarry", description="First part of every index name.")
@@ -72,7 +67,7 @@ class ElasticsearchSettings(_Section):
         return url
 
 
-class MilvusSettings(_Section):
+class MilvusSettings(Section):
     uri: str = Field("", description="Address of a Milvus server; empty: Milvus Lite in data_dir.")
     token: SecretStr | None = Field(None, description="`user:password` or API key.")
     collection_prefix: str = Field("quarry", description="First part of every collection name.")
@@ -84,7 +79,7 @@ class MilvusSettings(_Section):
     total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
 
 
-class StoreSettings(_Section):
+class StoreSettings(Section):
     text: Literal["sqlite", "elasticsearch", "memory"] = Field(
         "sqlite", description="Store of text rows, BM25 and the catalog."
     )
@@ -103,7 +98,7 @@ class StoreSettings(_Section):
     )
 
 
-class EmbedderSettings(_Section):
+class EmbedderSettings(Section):
     model: str = Field(
         "packaged:all-MiniLM-L6-v2",
         description="Hub id, local path, `packaged:all-MiniLM-L6-v2`, or `fake` for tests.",
@@ -125,7 +120,7 @@ class EmbedderSettings(_Section):
         return self
 
 
-class ChunkingSettings(_Section):
+class ChunkingSettings(Section):
     max_tokens: int = Field(
         250, ge=32, description="Longest chunk in the embedder's tokens, header included."
     )
@@ -138,7 +133,7 @@ class ChunkingSettings(_Section):
         return self
 
 
-class RerankerSettings(_Section):
+class RerankerSettings(Section):
     kind: Literal["none", "late_interaction", "cross_encoder", "fake"] = Field(
         "late_interaction", description="late_interaction needs no further model."
     )
@@ -153,7 +148,7 @@ class RerankerSettings(_Section):
         return self
 
 
-class VllmSettings(_Section):
+class VllmSettings(Section):
     device: Literal["cuda", "cpu"] = Field(
         "cuda", description="cuda reserves tensor_parallel_size GPUs, cpu none."
     )
@@ -184,7 +179,7 @@ class VllmSettings(_Section):
     )
 
 
-class GeneratorSettings(_Section):
+class GeneratorSettings(Section):
     kind: Literal["extractive", "openai", "vllm", "fake"] = Field(
         "extractive", description="extractive quotes sentences and needs no model."
     )
@@ -207,15 +202,7 @@ class GeneratorSettings(_Section):
         return self
 
 
-class RetrievalSettings(_Section):
-    top_k: int = Field(10, ge=1, le=100, description="Results of a search.")
-    candidates: int = Field(100, ge=1, le=1000, description="Rows asked of each leg.")
-    rrf_k: int = Field(60, ge=1, description="k of reciprocal rank fusion.")
-    max_question_chars: int = Field(2000, ge=1, description="Longer questions are refused.")
-    evidence_chunks: int = Field(8, ge=1, le=50, description="Sources of an answer at most.")
-
-
-class IngestSettings(_Section):
+class IngestSettings(Section):
     max_bytes: int = Field(100_000_000, ge=1, description="Larger files end as too_large.")
     parse_timeout_s: float = Field(120.0, gt=0, description="Longer parses end as timed_out.")
     parse_memory_mb: int = Field(2048, ge=256, description="A parser's memory limit.")
@@ -231,7 +218,7 @@ class IngestSettings(_Section):
     )
 
 
-class ServeSettings(_Section):
+class ServeSettings(Section):
     host: str = Field("127.0.0.1", description="Address to listen on; loopback unless told.")
     port: int = Field(8000, ge=0, le=65535, description="0: a free one.")
     max_in_flight: int = Field(64, ge=1, description="Requests beyond this get 429.")
@@ -241,18 +228,18 @@ class ServeSettings(_Section):
     )
 
 
-class AccessSettings(_Section):
+class AccessSettings(Section):
     users_file: Path | None = Field(
         None, description="YAML file of users: groups and token hashes; relative to this file."
     )
 
 
-class TelemetrySettings(_Section):
+class TelemetrySettings(Section):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least.")
     log_format: Literal["text", "json"] = Field("text", description="json for collectors.")
 
 
-class Settings(_Section):
+class Settings(Section):
     """Everything that can be set. Frozen, and safe to send to workers."""
 
     profile: Literal["embedded", "cluster"] = Field("embedded", description="Which defaults apply.")
@@ -288,6 +275,13 @@ class Settings(_Section):
         limit = self.embedder.max_tokens
         if limit is not None and self.chunking.max_tokens > limit:
             raise ValueError("chunking.max_tokens must not exceed embedder.max_tokens")
+        if self.retrieval.rewrite.writes and self.generator.kind == "extractive":
+            raise ValueError(
+                "retrieval.rewrite.follow_up, hyde and multi_query need a generator that writes; "
+                "set generator.kind to openai or vllm"
+            )
+        if self.retrieval.select.threshold is not None and self.reranker.kind == "none":
+            raise ValueError("retrieval.select.threshold needs a reranker; set reranker.kind")
         return self
 
     def source(self, name: str) -> SourceSettings:
@@ -335,7 +329,10 @@ def _anchored(settings: Settings, base: Path) -> Settings:
         update={"users_file": base / users.expanduser() if users else None}
     )
     data_dir = base / settings.data_dir.expanduser()
-    return settings.model_copy(update={"data_dir": data_dir, "access": access})
+    retrieval = anchored(settings.retrieval, base)
+    return settings.model_copy(
+        update={"data_dir": data_dir, "access": access, "retrieval": retrieval}
+    )
 
 
 def _underlay(given: Any, defaults: Mapping[str, Any]) -> Any:

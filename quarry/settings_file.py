@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from quarry.errors import ConfigError
@@ -22,6 +22,12 @@ from quarry.errors import ConfigError
 # Kubernetes gives every container the addresses of services; one named quarry would look like ours.
 _SERVICE_LINK = re.compile(r"(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+
+class Section(BaseModel):
+    """Settings of one part. A key that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class _Loader(yaml.SafeLoader):

@@ -10,7 +10,7 @@ from quarry.access.check import search_filter
 from quarry.access.language import parse_filter
 from quarry.errors import QuestionError
 from quarry.records import Mode, Principal, SearchRequest, StageRecord
-from quarry.settings import RetrievalSettings
+from quarry.settings_retrieval import RetrievalSettings
 from quarry.text import clean, identifiers
 from serve.stage import Stopwatch
 
@@ -31,7 +31,9 @@ class Asked:
     where: Filter
     """What the stores are asked with: the scope and the caller's filter."""
     today: date
-    """The day that decides which versions are in effect (UTC)."""
+    """The day that decides which versions are in effect (UTC): that of `as_of`, if it is given."""
+    as_of: datetime | None = None
+    """What was served then is searched; None: what is served now."""
     lane: frozenset[str]
     """Identifiers of the question; passages that hold one stand first."""
 
@@ -50,7 +52,8 @@ def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, Sta
         raise QuestionError(
             f"The question is longer than {settings.max_question_chars} characters; shorten it."
         )
-    wanted, today = parse_filter(request.filter), datetime.now(UTC).date()
+    wanted = parse_filter(request.filter)
+    today = (request.as_of or datetime.now(UTC)).astimezone(UTC).date()
     where = search_filter(request.principal, wanted, today=today, all_versions=request.all_versions)
     codes = identifiers(question)
     asked = Asked(
@@ -63,6 +66,7 @@ def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, Sta
         filter=wanted,
         where=where,
         today=today,
+        as_of=request.as_of,
         # The dense mode is for looking at the vectors alone.
         lane=frozenset() if request.mode is Mode.DENSE else frozenset(codes),
     )

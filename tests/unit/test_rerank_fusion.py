@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quarry.records import Candidate, Chunk, Document, SearchRequest
-from quarry.settings import RetrievalSettings
+from quarry.settings_retrieval import RetrievalSettings
 from serve.models import Scores
 from serve.question import ask
 from serve.rerank import rerank
