@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import zip_longest
 from typing import TypeVar
 
 from quarry import ids
 from quarry.access.compile import labels_of
 from quarry.errors import Conflict, RowsRejected, StoreError
+from quarry.past import revisions_of, visible
 from quarry.records import (
     Chunk,
     Document,
@@ -61,11 +61,22 @@ class Attempt:
 
 
 def sweep(stores: Stores, document: Document) -> int:
-    """Deletes the rows of a document that no commit can make visible any more; gives how many.
+    """Deletes the rows of a document that no commit can make visible any more and that the past
+    does not need; gives how many.
 
     `document` is any catalog row of it that was read; an old one sweeps less, never too much.
     """
-    return delete_rows(stores, _garbage(stores, document, _refs(stores, document)))
+    return delete_rows(
+        stores, _garbage(stores, {document.doc_id: (document, _refs(stores, document))})
+    )
+
+
+def sweep_many(stores: Stores, doc_ids: Sequence[str]) -> int:
+    """`sweep` for documents whose every row has its text row: a store call for all of them."""
+    documents = stores.catalog.get(doc_ids)
+    refs = _by_document(stores.text.row_refs(doc_ids))
+    found = {name: (row, refs.get(name, ())) for name, row in documents.items()}
+    return delete_rows(stores, _garbage(stores, found))
 
 
 def settle(stores: Stores, document: Document) -> Document:
@@ -78,7 +89,7 @@ def settle(stores: Stores, document: Document) -> Document:
     serials = {ids.token_serial(r.revision) for r in refs if r.revision != document.revision}
     if document.serial in serials:
         document = commit_row(stores, document, document)
-    delete_rows(stores, _garbage(stores, document, refs))
+    delete_rows(stores, _garbage(stores, {document.doc_id: (document, refs)}))
     return document
 
 
@@ -87,26 +98,41 @@ def _refs(stores: Stores, document: Document) -> list[RowRef]:
     return [*stores.text.row_refs(doc_ids), *stores.vectors.row_refs(doc_ids)]
 
 
-def _garbage(stores: Stores, document: Document, refs: Iterable[RowRef]) -> set[str]:
-    rows = [
-        ref
-        for ref in refs
-        if ref.revision != document.revision and ids.token_serial(ref.revision) < document.serial
-    ]
-    kept = retained(stores, document.doc_id) if rows and stores.retention else set()
-    return {row.row_id for row in rows if row.revision not in kept}
+def _by_document(refs: Iterable[RowRef]) -> dict[str, set[RowRef]]:
+    found: dict[str, set[RowRef]] = {}
+    for ref in refs:
+        found.setdefault(ref.doc_id, set()).add(ref)
+    return found
 
 
-def retained(stores: Stores, doc_id: str) -> set[str]:
-    """Revisions that were served at some time within the retention."""
-    history = stores.catalog.history(doc_id)
-    oldest = stores.clock() - stores.retention
-    ends = [row.committed_at for row in history[1:]]
-    return {
-        snapshot.revision
-        for snapshot, end in zip_longest(history, ends)
-        if end is None or end >= oldest
+def _garbage(
+    stores: Stores, documents: Mapping[str, tuple[Document, Iterable[RowRef]]]
+) -> set[str]:
+    """Rows that can go, among those that were found of each document."""
+    old = {
+        doc_id: [
+            ref
+            for ref in refs
+            if ref.revision != row.revision and ids.token_serial(ref.revision) < row.serial
+        ]
+        for doc_id, (row, refs) in documents.items()
     }
+    kept = retained(stores, [doc_id for doc_id, refs in old.items() if refs])
+    return {
+        ref.row_id
+        for doc_id, refs in old.items()
+        for ref in refs
+        if ref.revision not in kept.get(doc_id, ())
+    }
+
+
+def retained(stores: Stores, doc_ids: Collection[str]) -> dict[str, set[str]]:
+    """Revisions of each document that were served at a time that the past is kept for."""
+    if not stores.retention or not doc_ids:
+        return {}
+    kept = stores.catalog.kept()
+    histories = stores.catalog.histories(doc_ids)
+    return {name: revisions_of(visible(rows, kept)) for name, rows in histories.items()}
 
 
 def delete_rows(stores: Stores, row_ids: Collection[str]) -> int:
@@ -182,8 +208,7 @@ def finish(stores: Stores, attempts: Sequence[Attempt]) -> list[Outcome]:
         stores.text.publish()
     _check(stores, attempts)
     _commit(stores, attempts)
-    garbage = {row_id for attempt in attempts for row_id in _leftovers(stores, attempt)}
-    delete_rows(stores, garbage)
+    delete_rows(stores, _leftovers(stores, attempts))
     return [_outcome(attempt) for attempt in attempts]
 
 
@@ -200,9 +225,7 @@ def _check(stores: Stores, attempts: Sequence[Attempt]) -> None:
     held = {ref.row_id for ref in vectors}
     held |= stores.vectors.present(fresh) if fresh else set()
     held &= {ref.row_id for ref in text}
-    by_document: dict[str, set[RowRef]] = {}
-    for ref in (*text, *vectors):
-        by_document.setdefault(ref.doc_id, set()).add(ref)
+    by_document = _by_document((*text, *vectors))
     for attempt in ready:
         attempt.refs = by_document.get(attempt.document.doc_id, set())
         if not attempt.row_ids <= held:
@@ -264,12 +287,19 @@ def timed(stores: Stores, base: Document | None, document: Document) -> Document
     return replace(document, committed_at=now)
 
 
-def _leftovers(stores: Stores, attempt: Attempt) -> set[str]:
+def _leftovers(stores: Stores, attempts: Sequence[Attempt]) -> set[str]:
     """Rows that can go: what a commit replaced, or what a failed attempt wrote itself."""
-    if attempt.committed:
-        return _garbage(stores, attempt.committed, attempt.refs)
-    kept = retained(stores, attempt.document.doc_id) if stores.retention else set()
-    return set() if attempt.document.revision in kept else attempt.row_ids
+    replaced = {a.document.doc_id: (a.committed, a.refs) for a in attempts if a.committed}
+    failed = [attempt for attempt in attempts if not attempt.committed]
+    # One that failed may have been served for a moment, if the answer to its commit got lost.
+    kept = retained(stores, [attempt.document.doc_id for attempt in failed])
+    own = {
+        row_id
+        for attempt in failed
+        if attempt.document.revision not in kept.get(attempt.document.doc_id, ())
+        for row_id in attempt.row_ids
+    }
+    return own | _garbage(stores, replaced)
 
 
 def _outcome(attempt: Attempt) -> Outcome:

@@ -6,6 +6,7 @@
     │   ├── SourceNotFound          exit 2   HTTP 404   a path or address that is not there
     │   ├── QuestionError           exit 2   HTTP 422   empty, too long, not text
     │   ├── FilterError             exit 2   HTTP 400   a filter that does not parse or type
+    │   ├── AsOfError               exit 2   HTTP 422   a time that cannot be gone back to
     │   ├── PortInUse               exit 2   HTTP 500   the server cannot listen
     │   ├── DataDirBusy             exit 2   HTTP 503   another process writes this data folder
     │   ├── FingerprintMismatch     exit 2   HTTP 500   index built by another embedder or chunker
@@ -63,6 +64,10 @@ class QuestionError(UsageError):
 
 class FilterError(UsageError):
     http_status = 400
+
+
+class AsOfError(UsageError):
+    http_status = 422
 
 
 class PortInUse(UsageError):

@@ -21,6 +21,7 @@ from quarry.records import (
     EmbedderFingerprint,
     Generation,
     Hit,
+    Kept,
     ParsedDocument,
     Piece,
     Prompt,
@@ -140,8 +141,13 @@ class VectorStore(Protocol):
         """Rows that are not there are ignored."""
         ...
 
-    def search(self, vector: Vector, *, limit: int, where: Filter) -> list[Hit]:
-        """The nearest rows by inner product that match `where`, best first; ties by row_id."""
+    def search(
+        self, vector: Vector, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
+        """The nearest rows by inner product that match `where`, best first; ties by row_id.
+
+        Rows of the revisions `without` are left out.
+        """
         ...
 
     def scan(self, *, after: str = "", limit: int = 1000) -> list[RowRef]:
@@ -190,11 +196,13 @@ class TextStore(Protocol):
         """Rows that are not there are ignored."""
         ...
 
-    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, question: str, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
         """BM25 (k1 1.2, b 0.75) over header and text, best first; ties by row_id.
 
         A row that holds an identifier of the question (`Hit.exact`) stands before every row that
-        does not; scores are BM25 alone.
+        does not; scores are BM25 alone. Rows of the revisions `without` are left out.
         """
         ...
 
@@ -252,14 +260,39 @@ class Catalog(Protocol):
     def counts(self) -> dict[DocState, int]: ...
 
     def history(self, doc_id: str) -> list[Document]:
-        """Committed snapshots of a document, oldest first, within the retention."""
+        """Committed snapshots of a document, oldest first; the last one is its row.
+
+        What was replaced stays until it is trimmed; a catalog opened without a retention forgets it
+        in the same step that replaces it.
+        """
         ...
 
-    def trim_history(self, before: datetime) -> int:
-        """Forgets snapshots replaced before `before`; gives how many.
+    def histories(self, doc_ids: Collection[str]) -> dict[str, list[Document]]:
+        """`history` of each document that has one, each as of one moment."""
+        ...
+
+    def members(self, series: Collection[str]) -> set[str]:
+        """Documents that one of the snapshots in their history puts into one of these series."""
+        ...
+
+    def expired(self, before: datetime, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Documents with snapshots replaced before `before`: ids in order, from the first one
+        greater than `after`."""
+        ...
+
+    def trim_history(self, doc_ids: Collection[str], *, before: datetime) -> int:
+        """Forgets snapshots of these documents that were replaced before `before`; gives how many.
 
         A snapshot is replaced at the `committed_at` of the next one; the last one is never.
         """
+        ...
+
+    def kept(self) -> Kept:
+        """What was last given to `keep`; at first, nothing is kept."""
+        ...
+
+    def keep(self, kept: Kept) -> None:
+        """Says how far back the past is whole; believed by who sweeps and by who goes back."""
         ...
 
     def entries(self, source: str) -> Iterator[SourceEntry]: ...

@@ -106,6 +106,16 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How far back a catalog's history and the rows of its revisions are whole."""
+
+    since: datetime | None = None
+    """All that was served later than this is there still; None: what is replaced goes at once."""
+    deleted_since: datetime | None = None
+    """Documents deleted later than this are among it; None: what is deleted goes at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEntry:
     """What the last complete reading of one listed address gave; the plan compares against it.
 
@@ -350,6 +360,8 @@ class SearchRequest:
     rerank: bool = True
     conversation: tuple[Message, ...] = ()
     """What was said before, oldest first, by `user` and `assistant`."""
+    as_of: datetime | None = None
+    """Search what was served at this time, with a time zone; None: what is served now."""
     deadline_s: float = 30.0
     """Seconds that this request may take from its arrival."""
 

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from quarry import ids
+from quarry import ids, retention
 from quarry.access.compile import labels_of
-from quarry.attempts import retained
 from quarry.errors import Conflict
+from quarry.past import revisions_of, visible
 from quarry.ports import TextStore, VectorStore
-from quarry.records import DocState, Document, RowRef
+from quarry.records import DocState, Document, Kept, RowRef
 from quarry.stores.factory import Stores
 from quarry.verify_repair import Facts, Repairer, address_of, needs_reading
 from quarry.verify_report import Book, Difference, Kind, Progress, VerifyReport
@@ -38,23 +38,27 @@ def verify(
     next ingest.
 
     `repair` ends attempts that are under way: hold the data folder's writer lock, or know that
-    nobody ingests. Raises StoreError.
+    nobody ingests. It ends the retention of what lies too far back. Raises StoreError.
     """
     began = time.monotonic()
+    kept = retention.advance(stores) if repair else retention.due(stores)
     stores.text.publish()  # a scan of the text store may read what is published only
     book = Book(progress or (lambda _: None))
-    check = _Check(stores, book, Repairer(stores) if repair else None)
+    check = _Check(stores, book, Repairer(stores) if repair else None, kept)
     check.documents()
     check.rows("text", stores.text)
     check.rows("vectors", stores.vectors)
+    if repair:
+        retention.expire(stores)
     return book.report(seconds=time.monotonic() - began)
 
 
 class _Check:
-    def __init__(self, stores: Stores, book: Book, repairer: Repairer | None) -> None:
+    def __init__(self, stores: Stores, book: Book, repairer: Repairer | None, kept: Kept) -> None:
         self._stores = stores
         self._book = book
         self._repairer = repairer
+        self._kept = kept
 
     # ------------------------------------------------------------------------- by document
 
@@ -77,7 +81,8 @@ class _Check:
                 moved += [now[name]] if name in now else []
                 continue
             facts = Facts(document, tuple(text.get(name, ())), tuple(vectors.get(name, ())))
-            if (found := _differences(self._stores, facts)) and not self._note(facts, found):
+            found = _differences(self._stores, facts, self._kept)
+            if found and not self._note(facts, found):
                 moved.append(document)
         if not moved:
             return
@@ -166,16 +171,17 @@ def _is_first(stage: str, facts: Facts, after: str, last: str) -> bool:
 # -------------------------------------------------------------------------------- what differs
 
 
-def _differences(stores: Stores, facts: Facts) -> list[Difference]:
-    return [*_garbage(stores, facts), *_served(stores, facts)]
+def _differences(stores: Stores, facts: Facts, kept: Kept) -> list[Difference]:
+    return [*_garbage(stores, facts, kept), *_served(stores, facts)]
 
 
-def _garbage(stores: Stores, facts: Facts) -> Iterator[Difference]:
-    """Rows of other revisions than the committed one, by what their serial says."""
+def _garbage(stores: Stores, facts: Facts, kept: Kept) -> Iterator[Difference]:
+    """Rows of other revisions than those that are served or kept, by what their serial says."""
     document = facts.document
     others = facts.where(lambda row: row.revision != document.revision)
-    kept = retained(stores, document.doc_id) if others.rows and stores.retention else set()
-    others = others.where(lambda row: row.revision not in kept)
+    history = stores.catalog.history(document.doc_id) if others.rows and kept.since else []
+    past = revisions_of(visible(history, kept))
+    others = others.where(lambda row: row.revision not in past)
     replaced = Kind.ROWS_OF_DELETED if document.state is DocState.DELETED else Kind.REPLACED_ROWS
     for kind, belongs in (
         (replaced, lambda serial: serial < document.serial),

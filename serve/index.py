@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from quarry.ports import Catalog, TextStore, VectorStore
 from quarry.settings import Settings
-from quarry.stores.factory import Stores
+from quarry.stores.factory import Stores, utc_now
 
 
 def impatient(settings: Settings) -> Settings:
@@ -35,6 +37,9 @@ class Index:
     catalog: Catalog
     text: TextStore
     vectors: VectorStore
+    retention: timedelta = timedelta(0)
+    """How far back searches may go."""
+    clock: Callable[[], datetime] = utc_now
 
     @classmethod
     def of(cls, generation: str, stores: Stores) -> Index:
@@ -43,4 +48,6 @@ class Index:
             catalog=stores.catalog,
             text=stores.text,
             vectors=stores.vectors,
+            retention=stores.retention,
+            clock=stores.clock,
         )

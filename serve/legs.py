@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import structlog
 
@@ -29,8 +29,8 @@ SHARE = 0.5
 DOWN = (StoreError, ModelError, Overloaded, DeadlineExceeded, TimeoutError)
 """What makes a leg count as down; everything else is the caller's error or ours."""
 
-Search = Callable[[int], Awaitable[list[Hit]]]
-"""The best rows, at most so many."""
+Search = Callable[[int, Collection[str]], Awaitable[list[Hit]]]
+"""The best rows, at most so many, without those of the revisions named."""
 
 
 class Leg:
@@ -46,13 +46,13 @@ class Leg:
         self._search = search
         self._run = run
 
-    async def ask(self, limit: int) -> None:
+    async def ask(self, limit: int, without: Collection[str]) -> None:
         """Replaces the hits by those of a new search; notes it if the leg is down."""
         if self.error is not None:
             return
         start = time.perf_counter()
         try:
-            self.hits = await self._run.deadline.within(self._search(limit), SHARE)
+            self.hits = await self._run.deadline.within(self._search(limit, without), SHARE)
         except DOWN as error:
             self.hits, self.error = [], error
             self._run.without(self.name)
@@ -72,13 +72,17 @@ class Dense:
         self._vector: Vector | None = None
         self.embed_ms = 0.0
 
-    async def __call__(self, limit: int) -> list[Hit]:
+    async def __call__(self, limit: int, without: Collection[str]) -> list[Hit]:
         start = time.perf_counter()
         if self._vector is None:
             self._vector = await self._embed(self._asked.question)
             self.embed_ms = (time.perf_counter() - start) * 1000
         return await self._threads.apart(
-            self._index.vectors.search, self._vector, limit=limit, where=self._asked.where
+            self._index.vectors.search,
+            self._vector,
+            limit=limit,
+            where=self._asked.where,
+            without=without,
         )
 
 
@@ -88,9 +92,13 @@ class Lexical:
         self._index = index
         self._threads = threads
 
-    async def __call__(self, limit: int) -> list[Hit]:
+    async def __call__(self, limit: int, without: Collection[str]) -> list[Hit]:
         return await self._threads(
-            self._index.text.search, self._asked.question, limit=limit, where=self._asked.where
+            self._index.text.search,
+            self._asked.question,
+            limit=limit,
+            where=self._asked.where,
+            without=without,
         )
 
 
@@ -111,9 +119,9 @@ class Legs:
         }
         self.asked: Sequence[Leg] = chosen[asked.mode]
 
-    async def ask(self, limit: int) -> None:
+    async def ask(self, limit: int, without: Collection[str] = ()) -> None:
         """Asks all legs at once. Raises StoreUnavailable when none is left."""
-        await asyncio.gather(*(leg.ask(limit) for leg in self.asked))
+        await asyncio.gather(*(leg.ask(limit, without) for leg in self.asked))
         if all(leg.error is not None for leg in self.asked):
             raise _none_left(self.asked)
 

@@ -4,6 +4,10 @@ Rows are immutable and belong to one revision. One catalog read decides about al
 a result never holds two revisions of a document. A commit between the search and that read leaves
 only rows of the replaced revision; then the request looks again, so that a document never
 disappears while it is updated.
+
+Rows that the catalog does not let through crowd out those that it does: of older versions, of
+revisions that are kept for searches of the past, or of later ones in such a search. What one pass
+turned down is left out of the next one, so that a result is full if there is enough to fill it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from quarry import past
 from quarry.ids import token_serial
 from quarry.records import Candidate, Chunk, Document, Hit, StageRecord
 from serve.index import Index
@@ -25,6 +31,11 @@ LOOKS = 3
 """Times that a request looks again because documents were replaced under it."""
 MOST_ROWS = 8192
 """Rows asked of one leg at most; stores allow 10,000."""
+MOST_PASSES = 16
+MOST_LEFT_OUT = 10_000
+"""Revisions that a store is told to leave out at most."""
+SETTLED = timedelta(minutes=5)
+"""What was committed longer ago than this, by whatever clock, is in every search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +55,24 @@ async def retrieve(
     """Every candidate that this person may read among the rows that the legs find.
 
     While a leg gives fewer than `asked.top_k` of them and has more rows, it is asked for twice as
-    many. Raises StoreUnavailable when no leg, or not the catalog, can be reached.
+    many, without what was turned down. Raises AsOfError for a time that cannot be gone back to,
+    StoreUnavailable when no leg, or not the catalog, can be reached.
     """
     legs = Legs(asked, index=index, embed=embed, threads=threads, run=run)
     checker = _Checker(asked, index)
-    limit, looked_again = max(asked.candidates, asked.top_k), 0
+    await threads(checker.check_time)
+    limit, looked_again, passes = max(asked.candidates, asked.top_k), 0, 0
     while True:
-        await legs.ask(limit)
+        passes += 1
+        await legs.ask(limit, tuple(checker.left_out))
         rows = await threads(checker.look, [hit for leg in legs.asked for hit in leg.hits])
         if rows.moved and looked_again < LOOKS:
             looked_again += 1
             continue
         short = any(rows.count(leg.hits) < asked.top_k and not leg.exhausted for leg in legs.asked)
-        if not short or limit >= MOST_ROWS:
+        if not short or passes >= MOST_PASSES:
+            break
+        if not checker.leave_out() and limit >= MOST_ROWS:
             break
         limit = min(2 * limit, MOST_ROWS)
     found = Found(
@@ -106,38 +122,87 @@ class _Checker:
     def __init__(self, asked: Asked, index: Index) -> None:
         self._asked = asked
         self._index = index
+        self._began = index.clock()
         self.ms = 0.0
         self._chunks: dict[str, Chunk] = {}
         self._known: set[str] = set()
         """Revisions that replaced a hit and were committed before the latest search began."""
+
+        self._turned_down: dict[str, str] = {}
+        """Revisions of the latest hits that were not let through, and whose they are."""
+        self._dropped: dict[str, Drop] = {}
+        self.left_out: dict[str, str] = {}
+        """Revisions that were turned down before, and that the next search is to leave out."""
+
+    def check_time(self) -> None:
+        """Raises AsOfError."""
+        if self._asked.as_of is not None:
+            now, retention = self._index.clock(), self._index.retention
+            past.check_time(self._asked.as_of, retention=retention, now=now)
+            past.check_kept(self._asked.as_of, self._index.catalog.kept())
+
+    def leave_out(self) -> bool:
+        """Leaves out what was turned down; False if that is nothing new, or too much."""
+        more = self._turned_down.keys() - self.left_out.keys()
+        if not more or len(self.left_out) + len(more) > MOST_LEFT_OUT:
+            return False
+        self.left_out |= self._turned_down
+        return True
 
     def look(self, hits: Sequence[Hit]) -> _Rows:
         """Reads texts first and the catalog last: a row whose text is gone was replaced by then."""
         start = time.perf_counter()
         missing = {hit.row_id for hit in hits} - self._chunks.keys()
         self._chunks.update(self._index.text.fetch(missing))
-        view = View.read(self._index.catalog, {hit.doc_id for hit in hits}, self._asked)
+        names = {hit.doc_id for hit in hits} | set(self.left_out.values())
+        view = View.read(self._index.catalog, names, self._asked)
         admitted: dict[str, Candidate] = {}
-        dropped: dict[str, Drop] = {}
         newer = set(view.successors)
         for hit in hits:
             document = view.admitted.get(hit.doc_id)
-            chunk = self._chunks.get(hit.row_id)
-            if document is None:
-                passed_over = view.passed_over.get(hit.doc_id)
-                if passed_over and chunk and hit.revision == passed_over[0].revision:
-                    left = Candidate(chunk=chunk, document=passed_over[0])
-                    dropped[hit.row_id] = Drop(left, passed_over[1].value)
-            elif hit.revision == document.revision and chunk is not None:
+            if document is None or document.revision != hit.revision:
+                self._turn_down(hit, view)
+                if document and self._was_replaced(hit, document):
+                    newer.add(document.revision)
+            elif chunk := self._chunks.get(hit.row_id):
                 admitted[hit.row_id] = Candidate(chunk=chunk, document=document)
-            elif _was_replaced(hit, document):
+            else:  # swept since the search
                 newer.add(document.revision)
-        moved = not newer <= self._known
+        moved = not newer <= self._known or self._was_wrong(view)
+        dropped = tuple(self._dropped.values())
+        if moved:
+            self._forget()
         self._known |= newer
         self.ms += (time.perf_counter() - start) * 1000
-        return _Rows(admitted=admitted, dropped=tuple(dropped.values()), moved=moved)
+        return _Rows(admitted=admitted, dropped=dropped, moved=moved)
 
+    def _turn_down(self, hit: Hit, view: View) -> None:
+        self._turned_down[hit.revision] = hit.doc_id
+        chunk = self._chunks.get(hit.row_id)
+        passed_over = view.passed_over.get(hit.doc_id)
+        if passed_over and chunk and hit.revision == passed_over[0].revision:
+            left = Candidate(chunk=chunk, document=passed_over[0])
+            self._dropped[hit.row_id] = Drop(left, passed_over[1].value)
 
-def _was_replaced(hit: Hit, document: Document) -> bool:
-    """False for rows of an attempt that has yet to commit."""
-    return token_serial(hit.revision) < document.serial
+    def _was_wrong(self, view: View) -> bool:
+        """Whether something that is left out may be seen after all: the catalog has changed."""
+        documents = ((view.admitted.get(doc), left) for left, doc in self.left_out.items())
+        return any(document and document.revision == left for document, left in documents)
+
+    def _forget(self) -> None:
+        self._turned_down.clear()
+        self._dropped.clear()
+        self.left_out.clear()
+
+    def _was_replaced(self, hit: Hit, document: Document) -> bool:
+        """Whether the search may have come before the commit that replaced the hit's revision.
+
+        False for rows of an attempt that has yet to commit, and for rows that are kept for the
+        past: their successor has been there for long.
+        """
+        if token_serial(hit.revision) >= document.serial:
+            return False
+        committed = document.committed_at
+        if not self._index.retention or committed is None:
+            return True
+        return committed > self._began - SETTLED

@@ -46,9 +46,13 @@ def may_read(principal: Principal, document: Document) -> bool:
 
     Raises UsageError for a principal whose names are not names.
     """
+    return bool(document.revision) and grants(document, principal)
+
+
+def grants(document: Document, principal: Principal) -> bool:
+    """`may_read`, whether the document is served or not."""
     return (
-        bool(document.revision)
-        and bool(principal.tenant)
+        bool(principal.tenant)
         and document.tenant == principal.tenant
         and not set(scopes(principal)).isdisjoint(document.acl)
     )

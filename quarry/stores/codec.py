@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import date, datetime
 from typing import Any
 
-from quarry.records import Chunk, DocState, Document, Generation, SourceEntry, Status
+from quarry.records import Chunk, DocState, Document, Generation, Kept, SourceEntry, Status
 
 TIMES = ("indexed_at", "committed_at")
 
@@ -49,6 +49,16 @@ def entry_to_json(entry: SourceEntry) -> dict[str, Any]:
 
 def entry_from_json(row: Mapping[str, Any]) -> SourceEntry:
     return SourceEntry(**{**row, "state": DocState(row["state"])})
+
+
+def kept_to_json(kept: Kept) -> dict[str, Any]:
+    times = {field.name: getattr(kept, field.name) for field in fields(kept)}
+    return {name: time.isoformat() if time else None for name, time in times.items()}
+
+
+def kept_from_json(row: Mapping[str, Any]) -> Kept:
+    times = {name: datetime.fromisoformat(time) if time else None for name, time in row.items()}
+    return Kept(**times)
 
 
 def generation_to_json(generation: Generation) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Stores:
     """How long rows of replaced revisions are kept."""
     clock: Callable[[], datetime] = utc_now
     """Stamps commits."""
+    retain_deleted: bool = False
+    """Whether that holds for deleted documents too."""
 
     def ensure(self, dimension: int) -> None:
         """Creates what is missing; does nothing if it is there."""
@@ -66,7 +68,13 @@ def open_stores(settings: Settings, generation: str) -> Stores:
     """
     retention = timedelta(days=settings.stores.retention_days)
     catalog, text = _open_text(settings, generation, retention)
-    return Stores(catalog, text, _open_vectors(settings, generation), retention)
+    return Stores(
+        catalog,
+        text,
+        _open_vectors(settings, generation),
+        retention,
+        retain_deleted=settings.stores.retain_deleted,
+    )
 
 
 def open_catalog(settings: Settings, generation: str) -> Catalog:

@@ -25,6 +25,7 @@ from quarry.records import (
     Document,
     Generation,
     Hit,
+    Kept,
     RowRef,
     SourceEntry,
     TextRow,
@@ -74,9 +75,16 @@ class MemoryVectorStore:
             for row_id in row_ids:
                 self._rows.pop(row_id, None)
 
-    def search(self, vector: Vector, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, vector: Vector, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
+        left_out = set(without)
         with self._lock:
-            rows = [row for row in self._rows.values() if matches(where, row.labels)]
+            rows = [
+                row
+                for row in self._rows.values()
+                if row.revision not in left_out and matches(where, row.labels)
+            ]
         hits = [_hit(_vector_ref(row), float(np.dot(row.vector, vector))) for row in rows]
         return _best(hits, limit)
 
@@ -148,17 +156,19 @@ class MemoryTextStore:
             for row_id in row_ids:
                 self._rows.pop(row_id, None)
 
-    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, question: str, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
         with self._lock:
             rows = self._published
             terms = {key: self._terms_of(row) for key, row in rows.items()}
-        codes = set(identifiers(question))
+        codes, left_out = set(identifiers(question)), set(without)
         scores = _bm25(terms, set(analyze(question)))
         hits = []
         for key, score in scores.items():
             row = rows[key]
             exact = not codes.isdisjoint(row.chunk.identifiers)
-            if matches(where, row.labels):
+            if row.chunk.revision not in left_out and matches(where, row.labels):
                 hits.append(_hit(_text_ref(row.chunk), score, exact=exact))
         return _best(hits, limit)
 
@@ -198,6 +208,7 @@ class MemoryCatalog:
         self._rows: dict[str, Document] = {}
         self._history: dict[str, list[Document]] = {}
         self._entries: dict[tuple[str, str], SourceEntry] = {}
+        self._kept = Kept()
 
     def ensure(self) -> None:
         """Nothing to do."""
@@ -262,18 +273,44 @@ class MemoryCatalog:
         with self._lock:
             return list(self._history.get(doc_id, ()))
 
-    def trim_history(self, before: datetime) -> int:
+    def histories(self, doc_ids: Collection[str]) -> dict[str, list[Document]]:
+        with self._lock:
+            return {key: list(self._history[key]) for key in doc_ids if key in self._history}
+
+    def members(self, series: Collection[str]) -> set[str]:
+        wanted = set(series) - {""}
+        with self._lock:
+            return {
+                doc_id
+                for doc_id, rows in self._history.items()
+                if any(row.series in wanted for row in rows)
+            }
+
+    def expired(self, before: datetime, *, after: str = "", limit: int = 1000) -> list[str]:
+        with self._lock:
+            found = [
+                doc_id
+                for doc_id, rows in self._history.items()
+                if doc_id > after and len(_replaced_after(rows, before)) < len(rows)
+            ]
+        return sorted(found)[:limit]
+
+    def trim_history(self, doc_ids: Collection[str], *, before: datetime) -> int:
         trimmed = 0
         with self._lock:
-            for doc_id, rows in self._history.items():
-                kept = [
-                    row
-                    for row, after in pairwise(rows)
-                    if after.committed_at is None or after.committed_at >= before
-                ]
-                trimmed += len(rows) - 1 - len(kept)
-                self._history[doc_id] = [*kept, rows[-1]]
+            for doc_id in self._history.keys() & set(doc_ids):
+                rows = self._history[doc_id]
+                self._history[doc_id] = _replaced_after(rows, before)
+                trimmed += len(rows) - len(self._history[doc_id])
         return trimmed
+
+    def kept(self) -> Kept:
+        with self._lock:
+            return self._kept
+
+    def keep(self, kept: Kept) -> None:
+        with self._lock:
+            self._kept = kept
 
     def entries(self, source: str) -> Iterator[SourceEntry]:
         with self._lock:
@@ -293,6 +330,7 @@ class MemoryCatalog:
             self._rows.clear()
             self._history.clear()
             self._entries.clear()
+            self._kept = Kept()
 
     def close(self) -> None:
         """Nothing to do."""
@@ -334,6 +372,16 @@ class MemoryRegistry:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+def _replaced_after(rows: list[Document], before: datetime) -> list[Document]:
+    """Snapshots whose successor was committed at or after `before`, and always the last one."""
+    kept = [
+        row
+        for row, after in pairwise(rows)
+        if after.committed_at is None or after.committed_at >= before
+    ]
+    return [*kept, rows[-1]]
 
 
 def _raise_rejected(faults: Mapping[str, str]) -> None:

@@ -199,8 +199,13 @@ class MilvusVectorStore:
 
     # ------------------------------------------------------------------------------ search
 
-    def search(self, vector: Vector, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, vector: Vector, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
         expression = to_milvus(where, lite=self._lite)
+        if without:
+            others = f"revision not in {json.dumps(sorted(without))}"
+            expression = f"({expression}) and {others}" if expression else others
         limit = min(limit, MAX_RESULTS)
         hits = self._search(vector, limit, expression, max(limit, self._settings.search_ef))
         if len(hits) < limit and not self._is_flat and self._count(expression) > len(hits):

@@ -8,14 +8,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from quarry.errors import Conflict
-from quarry.records import DocState, Document, SourceEntry
+from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores.codec import (
     document_from_json,
     document_to_json,
     entry_from_json,
     entry_to_json,
+    kept_from_json,
+    kept_to_json,
 )
 from quarry.stores.sqlite import Database, many, table
 
@@ -23,13 +26,13 @@ from quarry.stores.sqlite import Database, many, table
 # ruff: noqa: S608
 
 _PAGE = 1000
+_SERIES = "json_extract(body, '$.series')"
+_KEPT = ("", "")
+"""Source and address of the entry that holds what `keep` was given; no listing has these."""
 
 
 class SqliteCatalog:
-    """Catalog of one generation.
-
-    A commit forgets the document's snapshots that were replaced longer ago than `retention`.
-    """
+    """Catalog of one generation. Without a `retention` a commit forgets what it replaces."""
 
     def __init__(self, database: Database, generation: str, *, retention: timedelta) -> None:
         self._database = database
@@ -53,6 +56,8 @@ class SqliteCatalog:
                 " replaced REAL, body TEXT, PRIMARY KEY (doc_id, serial))",
                 f"CREATE INDEX IF NOT EXISTS {history}_by_age"
                 f" ON {history} (replaced) WHERE replaced IS NOT NULL",
+                f"CREATE INDEX IF NOT EXISTS {history}_by_series"
+                f" ON {history} ({_SERIES}) WHERE {_SERIES} <> ''",
                 f"CREATE TABLE IF NOT EXISTS {entries} (source TEXT, address TEXT, body TEXT,"
                 " PRIMARY KEY (source, address)) WITHOUT ROWID",
             ):
@@ -94,15 +99,12 @@ class SqliteCatalog:
         return stored
 
     def _remember(self, db: sqlite3.Connection, stored: Document, body: str) -> None:
-        if stored.committed_at:
-            now = stored.committed_at.timestamp()
+        if not self._retention:
+            db.execute(f"DELETE FROM {self._history} WHERE doc_id = ?", (stored.doc_id,))
+        elif stored.committed_at:
             db.execute(
                 f"UPDATE {self._history} SET replaced = ? WHERE doc_id = ? AND serial = ?",
-                (now, stored.doc_id, stored.serial - 1),
-            )
-            db.execute(
-                f"DELETE FROM {self._history} WHERE doc_id = ? AND replaced < ?",
-                (stored.doc_id, now - self._retention.total_seconds()),
+                (stored.committed_at.timestamp(), stored.doc_id, stored.serial - 1),
             )
         db.execute(
             f"INSERT INTO {self._history} VALUES (?, ?, NULL, ?)",
@@ -140,17 +142,54 @@ class SqliteCatalog:
         return {DocState(state): count for state, count in rows}
 
     def history(self, doc_id: str) -> list[Document]:
+        return self.histories([doc_id]).get(doc_id, [])
+
+    def histories(self, doc_ids: Collection[str]) -> dict[str, list[Document]]:
         with self._database.read() as db:
             rows = db.execute(
-                f"SELECT body FROM {self._history} WHERE doc_id = ? ORDER BY serial", (doc_id,)
+                f"SELECT body FROM {self._history}"
+                " WHERE doc_id IN (SELECT value FROM json_each(?)) ORDER BY doc_id, serial",
+                (many(doc_ids),),
             ).fetchall()
-        return [document_from_json(json.loads(body)) for (body,) in rows]
+        snapshots = [document_from_json(json.loads(body)) for (body,) in rows]
+        by_document = groupby(snapshots, key=lambda snapshot: snapshot.doc_id)
+        return {doc_id: list(group) for doc_id, group in by_document}
 
-    def trim_history(self, before: datetime) -> int:
+    def members(self, series: Collection[str]) -> set[str]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT DISTINCT doc_id FROM {self._history} WHERE {_SERIES} <> ''"
+                f" AND {_SERIES} IN (SELECT value FROM json_each(?))",
+                (many(series),),
+            ).fetchall()
+        return {doc_id for (doc_id,) in rows}
+
+    def expired(self, before: datetime, *, after: str = "", limit: int = 1000) -> list[str]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT DISTINCT doc_id FROM {self._history} INDEXED BY {self._history}_by_age"
+                " WHERE replaced < ? AND doc_id > ? ORDER BY doc_id LIMIT ?",
+                (before.timestamp(), after, limit),
+            ).fetchall()
+        return [doc_id for (doc_id,) in rows]
+
+    def trim_history(self, doc_ids: Collection[str], *, before: datetime) -> int:
         with self._database.write() as db:
             return db.execute(
-                f"DELETE FROM {self._history} WHERE replaced < ?", (before.timestamp(),)
+                f"DELETE FROM {self._history}"
+                " WHERE doc_id IN (SELECT value FROM json_each(?)) AND replaced < ?",
+                (many(doc_ids), before.timestamp()),
             ).rowcount
+
+    def kept(self) -> Kept:
+        with self._database.read() as db:
+            row = db.execute(
+                f"SELECT body FROM {self._entries} WHERE source = ? AND address = ?", _KEPT
+            ).fetchone()
+        return kept_from_json(json.loads(row[0])) if row else Kept()
+
+    def keep(self, kept: Kept) -> None:
+        self._put_entry(_KEPT, kept_to_json(kept))
 
     def entries(self, source: str) -> Iterator[SourceEntry]:
         after, more = "", True
@@ -167,11 +206,13 @@ class SqliteCatalog:
             after = page[-1].address if page else ""
 
     def put_entry(self, entry: SourceEntry) -> None:
-        body = json.dumps(entry_to_json(entry))
+        self._put_entry((entry.source, entry.address), entry_to_json(entry))
+
+    def _put_entry(self, key: tuple[str, str], entry: dict[str, Any]) -> None:
         with self._database.write() as db:
             db.execute(
                 f"INSERT OR REPLACE INTO {self._entries} VALUES (?, ?, ?)",
-                (entry.source, entry.address, body),
+                (*key, json.dumps(entry)),
             )
 
     def delete_entry(self, source: str, address: str) -> None:

@@ -176,13 +176,15 @@ class SqliteTextStore:
 
     # ------------------------------------------------------------------------------ search
 
-    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, question: str, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
         codes = identifiers(question)
         terms = analyze(question, codes=codes)
         if not terms:
             return []
         condition, values = to_sql(where, table="l")
-        parameters: list[Any] = [many(codes), _match(terms), *values, limit]
+        parameters: list[Any] = [many(codes), _match(terms), *values, many(without), limit]
         with self._database.read() as db:
             rows = db.execute(
                 f"SELECT c.row_id, c.doc_id, c.revision, bm25({self._fts}) AS cost,"
@@ -191,6 +193,7 @@ class SqliteTextStore:
                 f" FROM {self._fts} JOIN {self._chunks} c ON c.id = {self._fts}.rowid"
                 f" WHERE {self._fts} MATCH ?"
                 f" AND c.labels IN (SELECT l.id FROM {self._labels} l WHERE {condition})"
+                " AND c.revision NOT IN (SELECT value FROM json_each(?))"
                 " ORDER BY exact DESC, cost, c.row_id LIMIT ?",
                 parameters,
             ).fetchall()

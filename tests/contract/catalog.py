@@ -10,7 +10,7 @@ import pytest
 
 from quarry.errors import Conflict
 from quarry.ports import Catalog
-from quarry.records import DocState, Document, SourceEntry
+from quarry.records import DocState, Document, Kept, SourceEntry
 from tests.contract.rows import LATER, TOKEN, at, document, full_document
 
 MakeCatalog = Callable[[str], Catalog]
@@ -203,12 +203,74 @@ class CatalogContract:
         for hours in range(4):
             row = catalog.commit(replace(row, committed_at=at(hours)))
         catalog.commit(document("d2", committed_at=at(0)))
-        assert catalog.trim_history(at(0.5)) == 0
-        assert catalog.trim_history(at(2.5)) == 2
+        both = ["d1", "d2"]
+        assert catalog.trim_history(both, before=at(0.5)) == 0
+        assert catalog.trim_history(["d2"], before=at(2.5)) == 0
+        assert catalog.trim_history(both, before=at(2.5)) == 2
         assert [r.committed_at for r in catalog.history("d1")] == [at(2), at(3)]
-        assert catalog.trim_history(at(100)) == 1
+        assert catalog.trim_history(both, before=at(100)) == 1
         assert catalog.history("d1") == [row]
         assert len(catalog.history("d2")) == 1
+        assert catalog.trim_history(["nobody"], before=at(100)) == 0
+        assert catalog.trim_history([], before=at(100)) == 0
+
+    def test_trimming_changes_nothing_else(self, catalog: Catalog) -> None:
+        row = catalog.commit(full_document())
+        row = catalog.commit(replace(row, committed_at=at(1)))
+        catalog.trim_history(["d1"], before=at(2))
+        assert catalog.get(["d1"]) == {"d1": row}
+        assert catalog.commit(row).serial == 3
+
+    def test_histories_of_many_documents_are_read_at_once(self, catalog: Catalog) -> None:
+        first = catalog.commit(full_document())
+        second = catalog.commit(replace(first, revision=LATER))
+        other = catalog.commit(document("d2"))
+        assert catalog.histories(["d1", "d2", "nobody"]) == {"d1": [first, second], "d2": [other]}
+        assert catalog.histories([]) == {}
+        assert catalog.histories(["d1"])["d1"][-1] == catalog.get(["d1"])["d1"]
+
+    def test_who_has_something_to_forget_is_listed_in_order(self, catalog: Catalog) -> None:
+        for name in ("d3", "d1", "d2", "d4"):
+            row = catalog.commit(document(name, committed_at=at(0)))
+            if name != "d4":
+                catalog.commit(replace(row, committed_at=at(2)))
+        assert catalog.expired(at(1)) == []
+        assert catalog.expired(at(3)) == ["d1", "d2", "d3"]
+        assert catalog.expired(at(3), limit=2) == ["d1", "d2"]
+        assert catalog.expired(at(3), after="d1") == ["d2", "d3"]
+        catalog.trim_history(["d2"], before=at(3))
+        assert catalog.expired(at(3)) == ["d1", "d3"]
+
+    def test_a_later_commit_does_not_hide_what_there_is_to_forget(self, catalog: Catalog) -> None:
+        row = document(committed_at=at(0))
+        for hours in (0, 1, 5, 9):
+            row = catalog.commit(replace(row, committed_at=at(hours)))
+        assert catalog.expired(at(2)) == ["d1"]
+        assert catalog.trim_history(["d1"], before=at(2)) == 1
+        assert catalog.expired(at(2)) == []
+        assert catalog.expired(at(6)) == ["d1"]
+
+    def test_members_of_a_series_are_all_that_ever_were(self, catalog: Catalog) -> None:
+        left = catalog.commit(document("d1", series="HR-014", committed_at=at(0)))
+        catalog.commit(replace(left, series="HR-015", committed_at=at(1)))
+        gone = catalog.commit(document("d2", series="HR-014"))
+        catalog.commit(replace(gone, revision="", state=DocState.DELETED))
+        catalog.commit(document("d3"))
+        assert catalog.members(["HR-014"]) == {"d1", "d2"}
+        assert catalog.members(["HR-015", "XX-000"]) == {"d1"}
+        assert catalog.members([]) == catalog.members([""]) == set()
+        catalog.trim_history(["d1"], before=at(2))
+        assert catalog.members(["HR-014"]) == {"d2"}
+
+    def test_how_far_back_the_past_is_kept_is_remembered(
+        self, make: MakeCatalog, catalog: Catalog
+    ) -> None:
+        assert catalog.kept() == Kept()
+        catalog.put_entry(entry())
+        for kept in (Kept(since=at(1)), Kept(since=at(2), deleted_since=at(1.5)), Kept()):
+            catalog.keep(kept)
+            assert catalog.kept() == make("g1").kept() == kept
+        assert list(catalog.entries("handbook")) == [entry()]
 
     # ------------------------------------------------------------------------------ entries
 
@@ -257,11 +319,13 @@ class CatalogContract:
         other.ensure()
         catalog.commit(document(revision=TOKEN))
         catalog.put_entry(entry())
+        catalog.keep(Kept(since=at(1)))
         kept = other.commit(document())
         catalog.drop()
         catalog.ensure()
         assert catalog.get(["d1"]) == {}
         assert catalog.history("d1") == []
+        assert catalog.kept() == Kept()
         assert list(catalog.entries("handbook")) == []
         assert other.get(["d1"]) == {"d1": kept}
 

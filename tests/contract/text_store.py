@@ -10,6 +10,7 @@ import pytest
 
 from quarry.access import EVERYTHING, Compare, Filter, Op
 from quarry.errors import RowsRejected
+from quarry.ids import new_token
 from quarry.ports import TextStore
 from quarry.records import RowRef, TextRow
 from tests.contract.filter_cases import CASES, HOSTILE_FIELDS, LABELLED
@@ -308,6 +309,20 @@ class TextStoreContract:
         fill(store, *rows)
         hits = store.search("tent", limit=10, where=Compare("tenant", Op.EQ, "north"))
         assert len(hits) == 10
+
+    @pytest.mark.parametrize("question", ["tent", "tent E-1042"])
+    def test_revisions_that_are_left_out_hide_no_other(
+        self, store: TextStore, question: str
+    ) -> None:
+        old = [new_token(0) for _ in range(3000)]
+        rows = [text_row(f"E-1042 tent {n}", token=t) for n, t in enumerate(old[:300])]
+        kept = [text_row(f"a tent among many words {n}", token=LATER) for n in range(10)]
+        fill(store, *rows, *kept)
+        where = Compare("tenant", Op.EQ, "default")
+        for condition in (EVERYTHING, where):
+            hits = store.search(question, limit=10, where=condition, without=old)
+            assert {hit.revision for hit in hits} == {LATER} and len(hits) == 10
+        assert len(store.search(question, limit=400, where=where, without=old[:299])) == 11
 
     # ------------------------------------------------------------- generations and threads
 

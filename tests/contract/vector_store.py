@@ -11,6 +11,7 @@ import pytest
 
 from quarry.access import EVERYTHING, Compare, Filter, Op
 from quarry.errors import RowsRejected
+from quarry.ids import new_token
 from quarry.ports import VectorStore
 from quarry.records import RowRef, Vector, VectorRow
 from tests.contract.filter_cases import CASES, HOSTILE_FIELDS, LABELLED
@@ -248,6 +249,17 @@ class VectorStoreContract:
         fill(store, *rows)
         hits = store.search(unit(1), limit=10, where=Compare("tenant", Op.EQ, "north"))
         assert len(hits) == 10
+
+    def test_revisions_that_are_left_out_hide_no_other(self, store: VectorStore) -> None:
+        old = [new_token(0) for _ in range(3000)]
+        rows = [vector_row(f"o{n:04d}", QUESTION, token=t) for n, t in enumerate(old[:300])]
+        kept = [vector_row(f"k{n}", unit(n), token=LATER) for n in range(10)]
+        fill(store, *rows, *kept)
+        where = Compare("tenant", Op.EQ, "default")
+        for condition in (EVERYTHING, where):
+            hits = store.search(QUESTION, limit=10, where=condition, without=old)
+            assert {hit.row_id for hit in hits} == {row.row_id for row in kept}
+        assert len(store.search(QUESTION, limit=400, where=where, without=old[:299])) == 11
 
     def test_search_finds_what_is_not_flushed_yet(self, store: VectorStore) -> None:
         row = vector_row("a", QUESTION)

@@ -404,33 +404,3 @@ def test_sweeping_by_an_old_view_never_removes_what_came_later(stores: Stores) -
     assert revisions.sweep(stores, old) == 0
     assert shows(stores, NEW)
     assert incomplete(stores) == []
-
-
-def test_replaced_revisions_stay_for_the_retention_and_go_after_it(stores: Stores) -> None:
-    now = NOON
-    stores = replace(stores, retention=timedelta(days=2), clock=lambda: now)
-    sync(stores, OLD)
-    first = row(stores).revision
-    now += timedelta(days=1)
-    sync(stores, NEW)
-    assert len(stores.text.chunks(DOC, first, range(9))) == 3
-    assert shows(stores, NEW)
-    now += timedelta(days=1)
-    revisions.sweep(stores, row(stores))
-    assert len(stores.text.chunks(DOC, first, range(9))) == 3
-    now += timedelta(days=1, seconds=1)
-    revisions.sweep(stores, row(stores))
-    assert stores.text.chunks(DOC, first, range(9)) == []
-    assert shows(stores, NEW)
-
-
-def test_a_deleted_document_keeps_its_last_revision_for_the_retention(stores: Stores) -> None:
-    now = NOON
-    stores = replace(stores, retention=timedelta(days=2), clock=lambda: now)
-    sync(stores, OLD)
-    sync(stores, None)
-    assert stores.text.count() == 3
-    assert shows(stores, None)
-    now += timedelta(days=3)
-    sync(stores, None)
-    assert stores.text.count() == stores.vectors.count() == 0

@@ -52,8 +52,8 @@ def counting(store: Any) -> tuple[OneOf, list[int]]:
 def blind(store: Any) -> OneOf:
     """A store that ignores the filter: a cache whose labels are all wrong."""
 
-    def search(*args: Any, limit: int, where: Any) -> Any:
-        return store.search(*args, limit=limit, where=EVERYTHING)
+    def search(*args: Any, where: Any, **options: Any) -> Any:
+        return store.search(*args, where=EVERYTHING, **options)
 
     return OneOf(store, search=search)
 

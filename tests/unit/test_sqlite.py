@@ -106,13 +106,24 @@ def test_a_commit_that_fails_in_the_middle_leaves_row_and_history_as_they_were(
     assert catalog.history("d1") == [stored]
 
 
-def test_snapshots_older_than_the_retention_go_with_the_next_commit(database: Database) -> None:
-    catalog = SqliteCatalog(database, "g1", retention=timedelta(hours=2))
+def test_without_a_retention_a_commit_forgets_what_it_replaces(database: Database) -> None:
+    catalog = SqliteCatalog(database, "g1", retention=timedelta(0))
     catalog.ensure()
     row = document()
-    for hours in (0, 1, 2, 3, 4):
+    for hours in (0, 1, 2):
         row = catalog.commit(replace(row, committed_at=at(hours)))
-    assert [each.committed_at for each in catalog.history("d1")] == [at(1), at(2), at(3), at(4)]
+    assert catalog.history("d1") == [row]
+    assert catalog.expired(at(9)) == []
+
+
+def test_looking_for_what_has_expired_reads_nothing_else(database: Database) -> None:
+    SqliteCatalog(database, "g1", retention=YEAR).ensure()
+    with database.read() as db:
+        plan = db.execute(
+            "EXPLAIN QUERY PLAN SELECT doc_id FROM history_g1 INDEXED BY history_g1_by_age"
+            " WHERE replaced < 1 AND doc_id > '' ORDER BY doc_id LIMIT 1"
+        ).fetchall()
+    assert "SEARCH history_g1 USING INDEX history_g1_by_age (replaced<?)" in plan[0][3]
 
 
 INCREMENTER = """

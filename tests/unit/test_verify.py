@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from quarry import revisions
+from quarry import retention, revisions
 from quarry.access.compile import labels_of
 from quarry.errors import Conflict
 from quarry.ids import digest, new_token, row_id
@@ -292,14 +292,17 @@ def test_a_document_without_a_mark_of_its_metadata_is_no_difference(stores: Stor
 
 def test_revisions_within_the_retention_are_kept() -> None:
     stores = replace(memory(), retention=timedelta(hours=1))
+    retention.advance(stores)
     old = ingest(stores, "a", ["one"])
     new = ingest(stores, "a", ["two"])
     assert rows_of(stores, "a") == {old.revision, new.revision}
     assert not verify(stores, repair=True).found
     assert rows_of(stores, "a") == {old.revision, new.revision}
     later = replace(stores, clock=lambda: at(8))
+    assert kinds(verify(later, repair=False)) == {Kind.REPLACED_ROWS: 1}
     assert kinds(verify(later, repair=True)) == {Kind.REPLACED_ROWS: 1}
     assert rows_of(stores, "a") == {new.revision}
+    assert stores.catalog.history("a") == [new]
 
 
 def test_several_differences_of_one_document_are_all_named_and_mended(stores: Stores) -> None:

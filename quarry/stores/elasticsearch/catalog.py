@@ -5,16 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from quarry.errors import Conflict, RowsRejected
 from quarry.ids import digest
-from quarry.records import DocState, Document, SourceEntry
+from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import PAGE, Cluster
 
+KEPT = "kept"
+"""Id of the entry that holds what `keep` was given; those of addresses are digests."""
 VERSION_CONFLICT = "version_conflict_engine_exception"
 """Elasticsearch's name for a lost compare-and-set."""
 
@@ -23,8 +25,8 @@ class ElasticsearchCatalog:
     """Catalog of one generation.
 
     A row keeps its own history in `_source`, because Elasticsearch writes one document atomically
-    and no two: a snapshot can then never be missing or left over. Each commit drops the snapshots
-    that were replaced longer ago than `retention`, so that a row stays small.
+    and no two: a snapshot can then never be missing or left over. Without a `retention` a commit
+    drops what it replaces.
     """
 
     def __init__(self, cluster: Cluster, generation: str, *, retention: timedelta) -> None:
@@ -37,6 +39,11 @@ class ElasticsearchCatalog:
         settings = self._cluster.settings
         self._cluster.ensure(self._documents, mappings.body(mappings.DOCUMENTS, settings))
         self._cluster.ensure(self._entries, mappings.body(mappings.ENTRIES, settings))
+        # An index of an earlier version lacks the latest fields.
+        fields = mappings.DOCUMENTS
+        self._cluster.call(
+            lambda c: c.indices.put_mapping(index=self._documents, properties=fields)
+        )
 
     def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
         rows = self._mget(sorted(set(doc_ids)), history=False)
@@ -90,9 +97,7 @@ class ElasticsearchCatalog:
             self._cluster.refresh(self._documents)
 
     def _operation(self, committed: Document, mark: str, old: Any) -> tuple[dict[str, Any], Any]:
-        history = old["_source"]["history"]["rows"] if old else []
-        before = datetime.now(UTC) - self._retention
-        rows = _replaced_after([*history, _snapshot(committed)], before)
+        history = old["_source"]["history"]["rows"] if old and self._retention else []
         source = {
             "doc_id": committed.doc_id,
             "source": committed.source,
@@ -102,7 +107,7 @@ class ElasticsearchCatalog:
             "live": bool(committed.revision),
             "commit": mark,
             "row": _snapshot(committed),
-            "history": {"rows": rows},
+            **_history_fields([*history, _snapshot(committed)]),
         }
         action: dict[str, Any] = {"_id": committed.doc_id}
         if old is None:
@@ -153,18 +158,48 @@ class ElasticsearchCatalog:
         return {DocState(bucket["key"]): bucket["doc_count"] for bucket in buckets}
 
     def history(self, doc_id: str) -> list[Document]:
-        stored = self._mget([doc_id]).get(doc_id)
-        rows = stored["_source"]["history"]["rows"] if stored else []
-        return [codec.document_from_json(row) for row in rows]
+        return self.histories([doc_id]).get(doc_id, [])
 
-    def trim_history(self, before: datetime) -> int:
+    def histories(self, doc_ids: Collection[str]) -> dict[str, list[Document]]:
+        stored = self._mget(sorted(set(doc_ids)))
+        return {
+            doc_id: [codec.document_from_json(row) for row in hit["_source"]["history"]["rows"]]
+            for doc_id, hit in stored.items()
+        }
+
+    def members(self, series: Collection[str]) -> set[str]:
+        if not series:
+            return set()
+        query = {"terms": {"members": sorted(set(series))}}
+        return {hit["_id"] for hit in self._pages(query, source=False)}
+
+    def expired(self, before: datetime, *, after: str = "", limit: int = 1000) -> list[str]:
         self._cluster.refresh(self._documents)
-        trimmed = 0
-        for hit in self._pages({"match_all": {}}, source=["history"]):
-            rows = hit["_source"]["history"]["rows"]
-            gone = len(rows) - len(_replaced_after(rows, before))
-            trimmed += self._trim(hit["_id"], before) if gone else 0
-        return trimmed
+        query = {"range": {"replaced": {"lt": before.isoformat()}}}
+        hits = self._pages(query, after=after, limit=limit, source=False)
+        return [hit["_id"] for hit in hits]
+
+    def trim_history(self, doc_ids: Collection[str], *, before: datetime) -> int:
+        """Leaves out rows that move meanwhile: their next trimming will do."""
+        trimmed: dict[str, int] = {}
+        operations = []
+        for doc_id, stored in self._mget(sorted(set(doc_ids))).items():
+            rows = stored["_source"]["history"]["rows"]
+            kept = _replaced_after(rows, before)
+            if len(kept) < len(rows):
+                trimmed[doc_id] = len(rows) - len(kept)
+                source = {**stored["_source"], **_history_fields(kept)}
+                operations.append(({"index": {"_id": doc_id} | _guard(stored)}, source))
+        moved = self._cluster.bulk(self._documents, operations)
+        return sum(count for doc_id, count in trimmed.items() if doc_id not in moved)
+
+    def kept(self) -> Kept:
+        found = self._cluster.call(lambda c: c.mget(index=self._entries, ids=[KEPT]))["docs"][0]
+        return codec.kept_from_json(found["_source"]["entry"]) if found.get("found") else Kept()
+
+    def keep(self, kept: Kept) -> None:
+        document = {"key": KEPT, "source": "", "entry": codec.kept_to_json(kept)}
+        self._cluster.call(lambda c: c.index(index=self._entries, id=KEPT, document=document))
 
     def entries(self, source: str) -> Iterator[SourceEntry]:
         self._cluster.refresh(self._entries)
@@ -203,16 +238,6 @@ class ElasticsearchCatalog:
             found |= {hit["_id"]: hit for hit in answer["docs"] if hit.get("found")}
         return found
 
-    def _trim(self, doc_id: str, before: datetime) -> int:
-        """Takes one row's old snapshots away, unless the row moves meanwhile."""
-        stored = self._mget([doc_id])[doc_id]
-        rows = stored["_source"]["history"]["rows"]
-        kept = _replaced_after(rows, before)
-        source = {**stored["_source"], "history": {"rows": kept}}
-        action = {"index": {"_id": doc_id} | _guard(stored)}
-        moved = self._cluster.bulk(self._documents, [(action, source)])
-        return 0 if moved else len(rows) - len(kept)
-
 
 def _guard(stored: Any) -> dict[str, int]:
     """Makes a write a compare-and-set against what was read."""
@@ -221,6 +246,15 @@ def _guard(stored: Any) -> dict[str, int]:
 
 def _snapshot(document: Document) -> dict[str, Any]:
     return codec.document_to_json(document)
+
+
+def _history_fields(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The history, and what it can be found by."""
+    return {
+        "members": sorted({row["series"] for row in rows} - {""}),
+        "replaced": rows[1]["committed_at"] if len(rows) > 1 else None,
+        "history": {"rows": rows},
+    }
 
 
 def _conflict() -> Conflict:

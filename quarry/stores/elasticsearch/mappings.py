@@ -41,6 +41,8 @@ DOCUMENTS: dict[str, Any] = {
     "state": KEYWORD,
     "series": KEYWORD,
     "live": {"type": "boolean"},
+    "members": KEYWORD,  # every series that a snapshot of the history names
+    "replaced": {"type": "date"},  # when the oldest snapshot of the history was
     "commit": KEYWORD,
     "row": PAYLOAD,
     "history": PAYLOAD,

@@ -97,12 +97,17 @@ class ElasticsearchText:
         if rejected:
             raise RowsRejected("Elasticsearch", rejected)
 
-    def search(self, question: str, *, limit: int, where: Filter) -> list[Hit]:
+    def search(
+        self, question: str, *, limit: int, where: Filter, without: Collection[str] = ()
+    ) -> list[Hit]:
         terms = list(dict.fromkeys(analyze(question)))
         codes = list(identifiers(question))
         if limit < 1 or not (terms or codes):
             return []
         permitted = [] if isinstance(where, Everything) else [to_elasticsearch(where)]
+        if without:
+            left_out = {"terms": {"revision": sorted(without)}}
+            permitted.append({"bool": {"must_not": [left_out]}})
         hits: dict[str, Hit] = {}
         if codes:
             holds = {"terms": {"identifiers": codes}}
