@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from evals.datasets.beir import load_beir
+from evals.own_index import own_index
 from evals.runner import MODES, BeirReport, Progress, Search, run_beir
-from quarry.ids import digest
 from quarry.records import PUBLIC
 from quarry.settings import Settings, SourceSettings
 
@@ -49,24 +49,6 @@ def evaluate_beir(
 
 
 def eval_settings(settings: Settings, folder: Path) -> Settings:
-    """The same models and search over an index that only this collection is in.
-
-    Where it is depends on what decides the index: collection, embedder and chunking.
-    """
-    home = folder.resolve()
-    parts = settings.embedder.model_dump_json(), settings.chunking.model_dump_json()
-    name = f"{home.name}-{digest(str(home), *parts, size=4)}"
-    stores = settings.stores
-    elasticsearch = stores.elasticsearch.model_copy(
-        update={"index_prefix": f"{stores.elasticsearch.index_prefix}-eval-{name}".lower()}
-    )
-    milvus = stores.milvus.model_copy(
-        update={"collection_prefix": f"{stores.milvus.collection_prefix}_eval_{name[-8:]}"}
-    )
-    return settings.model_copy(
-        update={
-            "data_dir": settings.data_dir / "evals" / name,
-            "sources": {"default": SourceSettings(default_acl=(PUBLIC,))},
-            "stores": stores.model_copy(update={"elasticsearch": elasticsearch, "milvus": milvus}),
-        }
-    )
+    """The same models and search over an index that only this collection is in."""
+    public = {"default": SourceSettings(default_acl=(PUBLIC,))}
+    return own_index(settings, [folder], sources=public)

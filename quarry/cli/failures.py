@@ -4,6 +4,7 @@
 1     stopped: a store, a model, or a fault of ours
 2     the caller can mend it: arguments, settings, paths, ports
 3     done, but some documents failed
+4     measured, but a gate does not let the result through
 130   interrupted
 141   the reader of our output went away
 """

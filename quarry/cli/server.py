@@ -55,7 +55,7 @@ class RunningServer:
             response = httpx.post(
                 self.url + path,
                 json=body,
-                headers={"Authorization": f"Bearer {self.token}"},
+                headers={"Authorization": f"Bearer {self.token}"} if self.token else {},
                 timeout=deadline_s + _SLACK_S,
             )
         except httpx.HTTPError as error:

@@ -1,4 +1,4 @@
-"""`quarry eval`: how good search is on a collection with judged questions."""
+"""`quarry eval`: how good answers and search are, and whether a change made them better."""
 
 from __future__ import annotations
 
@@ -6,19 +6,279 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.output import print_json, print_note
+from quarry.cli.context import ConfigOption, JsonOption, config_path, settings_of
+from quarry.cli.evaluating import Documents, described, open_remote, opening, remote_token
+from quarry.cli.output import print_json, print_line, print_note
 from quarry.cli.progress import progress_display
+from quarry.errors import UsageError
+from quarry.records import Mode
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
+    from evals.datasets.questions import Case
+    from evals.evaluate import Contestant
+    from evals.observe import Variant
+    from evals.reports import Report
     from evals.runner import Search
 
-app = typer.Typer(help="Measure how good search is.", rich_markup_mode=None)
+GATE_FAILED = 4
+"""Exit code: everything was measured, and the gate does not let it through."""
+
+
+class DefaultsToRun(TyperGroup):
+    """`quarry eval SET.jsonl` is `quarry eval run SET.jsonl`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=DefaultsToRun,
+    help="Measure how good answers and search are: quarry eval DATASET.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+SetsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATASET...", help="Question sets, one JSON object a line."),
+]
+DocumentsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--documents",
+        metavar="[NAME=]FOLDER",
+        help="Index this folder for the evaluation, in an index of its own below data_dir. May be "
+        "given several times.",
+    ),
+]
+
+
+@app.command("run")
+def run(
+    context: typer.Context,
+    *,
+    datasets: SetsArgument,
+    configs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Settings file. Given twice or more, the first is compared with each other.",
+        ),
+    ] = None,
+    documents: DocumentsOption = None,
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Ask this server in place of an index here.")
+    ] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="Holds the token for --url."),
+    ] = None,
+    modes: Annotated[
+        list[Mode] | None,
+        typer.Option("--mode", help="Ask in this mode. Given twice or more, they are compared."),
+    ] = None,
+    no_rerank: Annotated[bool, typer.Option("--no-rerank", help="Without the reranker.")] = False,
+    no_filters: Annotated[
+        bool,
+        typer.Option(
+            "--no-filters", help="With superseded versions, and without the filters of the cases."
+        ),
+    ] = False,
+    search_only: Annotated[
+        bool, typer.Option("--search-only", help="Measure search and ask for no answers.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--slice", metavar="NAME", help="Only the cases of this slice."),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=100, help="Ask each case so often.")
+    ] = 1,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Hold the vector index against exact search.")
+    ] = False,
+    gate: Annotated[
+        Path | None,
+        typer.Option("--gate", metavar="FILE", help="Demands; exit code 4 if one is not met."),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline", metavar="FILE", help="A report of --json to compare with, case by case."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML as well.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a report as one HTML file as well."),
+    ] = None,
+) -> None:
+    """Ask the questions of a set and score search and answers.
+
+    Several settings or modes are compared case by case: what flipped, how sure one can be, and
+    whether the set is big enough to tell.
+    """
+    from evals.datasets.questions import load_all
+    from evals.evaluate import Options, evaluate
+    from evals.gate import load_gate
+    from evals.reports import load_baseline
+    from evals.retrieval import Depths
+
+    cases = chosen(load_all(datasets), only or [])
+    named: list[Path | None] = [*configs] if configs else [config_path(context, None)]
+    settings = [settings_of(context, each, or_defaults=True) for each in named]
+    if url and (documents or len(settings) > 1):
+        raise UsageError(
+            "--url asks a server as it is; leave out --documents and a second --config."
+        )
+    variants = _variants(
+        modes, rerank=not no_rerank, filters=not no_filters, answers=not search_only
+    )
+    folders = [Documents.parse(each) for each in documents or []]
+    contestants = [
+        _contestant(path, each, variants, url=url, token_file=token_file, documents=folders)
+        for path, each in zip(named, settings, strict=True)
+    ]
+    report = evaluate(
+        [path.name if path.stem != "questions" else path.parent.name for path in datasets],
+        cases,
+        contestants,
+        Options(
+            depths=Depths(
+                sent=settings[0].retrieval.evidence_chunks, reranked=settings[0].reranker.depth
+            ),
+            repeats=repeats,
+            exact=exact,
+            gate=load_gate(gate) if gate else None,
+            baseline=load_baseline(baseline, cases) if baseline else None,
+            progress=_asked,
+        ),
+    )
+    _write(report, as_json=as_json, junit=junit, html=html)
+    if not report.passed:
+        raise typer.Exit(GATE_FAILED)
+
+
+def chosen(cases: list[Case], slices: list[str]) -> list[Case]:
+    """The cases of any of these slices; all of them if none is named. Raises UsageError."""
+    if not slices:
+        return cases
+    from evals.results import CaseResult
+
+    kept = [
+        case
+        for case in cases
+        if not set(slices).isdisjoint(CaseResult(case=case, passed=False).slices)
+    ]
+    if not kept:
+        raise UsageError(f"No case is in the slice '{slices[0]}'.")
+    return kept
+
+
+def _variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
+    from evals.observe import Variant
+
+    wanted = list(dict.fromkeys(modes or [Mode.HYBRID]))
+    if len(wanted) == 1:
+        return {"": Variant(mode=wanted[0], **facts)}
+    return {mode.value: Variant(mode=mode, **facts) for mode in wanted}
+
+
+def _contestant(
+    path: Path | None,
+    settings: Settings,
+    variants: dict[str, Variant],
+    *,
+    url: str,
+    token_file: Path | None,
+    documents: list[Documents],
+) -> Contestant:
+    from evals.evaluate import Contestant
+
+    if url:
+        token = remote_token(settings, url, token_file)
+        return Contestant(
+            label=url, settings="", open=lambda: open_remote(url, token), variants=variants
+        )
+    return Contestant(
+        label=path.stem if path else "settings",
+        settings=described(settings),
+        open=opening(settings, documents),
+        variants=variants,
+    )
+
+
+def _write(report: Report, *, as_json: bool, junit: Path | None, html: Path | None) -> None:
+    if junit:
+        from evals.junit import junit_xml
+
+        junit.write_bytes(junit_xml(report))
+    if html:
+        from evals.html import html_report
+
+        html.write_text(html_report(report), encoding="utf-8")
+    if as_json:
+        print_json(report.as_json())
+        return
+    from evals.report import tables
+
+    console = _console()
+    for each in tables(report):
+        console.print(each)
+        print_line()
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # A table that is not for a screen keeps all its columns.
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
+_TOLD_EVERY = 25
+
+
+def _asked(done: int, total: int) -> None:
+    if done % _TOLD_EVERY == 0 or done == total:
+        print_note(f"{done} of {total} questions asked")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", help="A BEIR folder, a .csv file, or TREC topics."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE", help="Where the question set is written.")
+    ],
+    qrels: Annotated[
+        Path | None, typer.Option("--qrels", metavar="FILE", help="Judgements of TREC topics.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="Which qrels of a BEIR folder.")
+    ] = "test",
+) -> None:
+    """Make a question set from a collection or a spreadsheet."""
+    from evals.datasets.imports import import_set
+    from evals.datasets.questions import write_questions
+
+    made = import_set(source, qrels, split)
+    print_line(f"{write_questions(made.cases, output)} cases written to {output}.")
+    if made.unjudged:
+        print_note(f"{made.unjudged} questions that nobody judged were left out.")
 
 
 @app.command("beir")
@@ -63,12 +323,9 @@ def beir(
     if as_json:
         print_json(report.as_json())
         return
-    from rich.console import Console
-
     from evals.report import beir_table
 
-    # A table that is not for a screen keeps all its columns.
-    Console(width=None if sys.stdout.isatty() else 200).print(beir_table(report))
+    _console().print(beir_table(report))
 
 
 def _ingest(settings: Settings, corpus: Path) -> None:

@@ -1,0 +1,209 @@
+"""Opens what `quarry eval`, `diagnose` and `tune` measure: an index in this process, or a server.
+
+In process, requests and replies are the JSON of the API all the same, so that both ways measure
+what callers get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.output import print_note
+from quarry.cli.progress import progress_display
+from quarry.cli.server import RunningServer
+from quarry.errors import UsageError
+from quarry.records import Message, Mode, Principal, SearchRequest
+from quarry.settings import Settings
+
+if TYPE_CHECKING:
+    from evals.datasets.questions import Case
+    from evals.system import System
+    from serve.engine import Engine
+
+DEADLINE_S = 600.0
+"""Quality is measured, not speed: no stage is skipped for want of time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """A folder to be indexed for an evaluation, under the name of a source."""
+
+    source: str | None
+    folder: Path
+
+    @classmethod
+    def parse(cls, text: str) -> Documents:
+        """`FOLDER` or `NAME=FOLDER`."""
+        name, sign, folder = text.partition("=")
+        return (
+            cls(source=name, folder=Path(folder)) if sign else cls(source=None, folder=Path(text))
+        )
+
+
+def indexed(settings: Settings, documents: Sequence[Documents]) -> Settings:
+    """Settings of an index that is up to date with the documents and holds nothing else; the given
+    ones where there are none."""
+    if not documents:
+        return settings
+    from evals.own_index import own_index
+    from ingest.sync import run_sync
+
+    own = own_index(settings, [each.folder for each in documents])
+    for each in documents:
+        with progress_display() as show:
+            summary = run_sync(
+                own,
+                [str(each.folder)],
+                source=each.source,
+                allow_mass_delete=True,
+                progress=show,
+            )
+        print_note(
+            f"{summary.source}: {summary.listed} documents, {summary.indexed} of them indexed now."
+        )
+    return own
+
+
+def opening(
+    settings: Settings, documents: Sequence[Documents] = ()
+) -> Callable[[], AbstractContextManager[System]]:
+    """Opens the system of these settings when it is its turn."""
+
+    @contextmanager
+    def opened() -> Iterator[System]:
+        own = indexed(settings, documents)
+        if is_embedded_and_new(own):
+            raise UsageError(NOTHING_YET)
+        with open_system(own) as system:
+            yield system
+
+    return opened
+
+
+@contextmanager
+def open_system(settings: Settings) -> Iterator[System]:
+    """The index and models that the settings name, in this process. Raises as `open_engine`."""
+    from evals.corpus import Corpus
+    from evals.exact import ExactSearch
+    from evals.system import Inside, System
+    from quarry.generations import open_live
+    from quarry.stores.milvus_lite import vector_server
+    from serve.engine import make_engine
+    from serve.index import Index
+    from serve.models import load_models
+    from serve.stage import Threads
+
+    with ExitStack() as stack:
+        stack.enter_context(vector_server(settings))
+        models = load_models(settings)
+        generation, stores = open_live(settings, models.embedder)
+        stack.callback(stores.close)
+        threads = Threads()
+        stack.callback(threads.close)
+        index = Index.of(generation.name, stores)
+        engine = make_engine(settings, index=index, models=models, threads=threads)
+        corpus = Corpus.read(stores.catalog, stores.text)
+        people = _People(settings)
+        yield System(
+            ask=_asking(engine, settings, people),
+            inside=Inside(
+                corpus=corpus,
+                people=people.of_case,
+                exact=lambda: ExactSearch(corpus, stores.vectors, models.embedder),
+                explain=engine.explain,
+            ),
+        )
+
+
+@contextmanager
+def open_remote(url: str, token: str) -> Iterator[System]:
+    """A server; `token` is its local one if cases name people."""
+    from evals.system import System
+
+    server = RunningServer(url=url.rstrip("/"), token=token)
+
+    async def ask(endpoint: str, body: dict[str, Any]) -> Mapping[str, Any]:
+        post = server.post
+        return await asyncio.to_thread(post, f"/v1/{endpoint}", body, deadline_s=DEADLINE_S)
+
+    yield System(ask=ask)
+
+
+def remote_token(settings: Settings, url: str, token_file: Path | None) -> str:
+    """From the file, else the local token of the server of these settings, if that is the one.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    if token_file is not None:
+        try:
+            return token_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise UsageError(f"The token file {token_file} cannot be read.") from error
+    server = RunningServer.find(settings.data_dir)
+    return server.token if server is not None and server.url == url.rstrip("/") else ""
+
+
+def described(settings: Settings) -> str:
+    """What decides the answers of these settings, in a line."""
+    retrieval, chunking, reranker = settings.retrieval, settings.chunking, settings.reranker
+    generator = " ".join(
+        part for part in (settings.generator.kind, settings.generator.model) if part
+    )
+    rerank = f"{reranker.kind} to depth {reranker.depth}" if reranker.kind != "none" else "none"
+    return (
+        f"embedder {settings.embedder.model}; chunks of {chunking.min_tokens} to "
+        f"{chunking.max_tokens} tokens; {retrieval.candidates} candidates a leg, RRF k "
+        f"{retrieval.rrf_k}; reranker {rerank}; generator {generator}; "
+        f"{retrieval.evidence_chunks} passages sent"
+    )
+
+
+class _People:
+    """The users file, read once."""
+
+    def __init__(self, settings: Settings) -> None:
+        from quarry.access.principals import NOBODY_KNOWN, load_users
+
+        path = settings.access.users_file
+        self._users = load_users(path) if path else NOBODY_KNOWN
+
+    def of_case(self, case: Case) -> Principal:
+        return self.named(case.person, case.groups or None)
+
+    def named(self, user: str, groups: Sequence[str] | None) -> Principal:
+        principal = self._users.named(user) if user else Principal()
+        return principal if groups is None else replace(principal, groups=tuple(groups))
+
+
+def _asking(engine: Engine, settings: Settings, people: _People) -> Any:
+    from serve.http.schemas import answer_json, search_json
+
+    async def ask(endpoint: str, body: dict[str, Any]) -> Mapping[str, Any]:
+        principal = people.named(body.get("as", ""), body.get("groups"))
+        request = request_of(settings, body, principal)
+        if endpoint == "search":
+            return search_json(await engine.search(request))
+        return answer_json(await engine.answer_whole(request))
+
+    return ask
+
+
+def request_of(settings: Settings, body: Mapping[str, Any], principal: Principal) -> SearchRequest:
+    """What a server makes of the same body."""
+    return SearchRequest(
+        question=body["question"],
+        principal=principal,
+        mode=Mode(body.get("mode", Mode.HYBRID)),
+        top_k=body.get("top_k") or settings.retrieval.top_k,
+        filter=body.get("filter", ""),
+        all_versions=body.get("all_versions", False),
+        rerank=body.get("rerank", True),
+        conversation=tuple(Message(**turn) for turn in body.get("conversation", ())),
+        deadline_s=DEADLINE_S,
+    )
