@@ -74,7 +74,7 @@ class MilvusSettings(Section):
     index: Literal["FLAT", "HNSW"] = Field("HNSW", description="Index on a server; Lite uses FLAT.")
     hnsw_m: int = Field(16, ge=4, le=64, description="HNSW: links a node.")
     hnsw_ef_construction: int = Field(200, ge=8, description="HNSW: build effort.")
-    search_ef: int = Field(128, ge=8, description="HNSW: search effort, at least top_k.")
+    search_ef: int = Field(256, ge=8, description="HNSW: search effort, at least top_k.")
     timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
     total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
 
