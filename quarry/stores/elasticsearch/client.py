@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
@@ -12,10 +12,13 @@ from quarry.settings import ElasticsearchSettings
 
 try:
     import elasticsearch as es
+    import orjson
 except ImportError as error:  # the extra is optional; importing this package is not
     raise MissingExtra("elasticsearch", "elasticsearch") from error
 
 T = TypeVar("T")
+Encoded: TypeAlias = tuple[bytes, bytes | None]
+"""An action and its source, if it has one."""
 
 BULK_OPERATIONS = 1000
 BULK_BYTES = 8 * 1024 * 1024
@@ -84,21 +87,17 @@ class Cluster:
         total time is up. A delete of a row that is not there is no failure.
         """
         rejected: dict[str, str] = {}
-        for batch in _batches(operations):
+        for batch in _batches(_encoded(operations)):
             rejected |= self._bulk_batch(index, batch)
         return rejected
 
-    def _bulk_batch(self, index: str, batch: list[tuple[dict[str, Any], Any]]) -> dict[str, str]:
+    def _bulk_batch(self, index: str, batch: list[Encoded]) -> dict[str, str]:
         rejected: dict[str, str] = {}
         pending = batch
 
         def attempt(client: es.Elasticsearch) -> None:
             nonlocal pending
-            body: list[Any] = []
-            for action, source in pending:
-                body.append(action)
-                if source is not None:
-                    body.append(source)
+            body = [line for operation in pending for line in operation if line is not None]
             items = client.bulk(index=index, operations=body)["items"]
             again = []
             for pair, item in zip(pending, items, strict=True):
@@ -184,14 +183,18 @@ def translate(error: Exception, url: str) -> StoreError:
     return StoreError(f"Elasticsearch at {url} refused a request: {name}.")
 
 
-def _batches(
-    operations: Sequence[tuple[dict[str, Any], Any]],
-) -> Iterator[list[tuple[dict[str, Any], Any]]]:
-    """Splits by number and by an estimate of bytes."""
-    batch: list[tuple[dict[str, Any], Any]] = []
+def _encoded(operations: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Encoded]:
+    """As the lines of a bulk request, once for all its attempts."""
+    for action, source in operations:
+        yield orjson.dumps(action), None if source is None else orjson.dumps(source)
+
+
+def _batches(operations: Iterable[Encoded]) -> Iterator[list[Encoded]]:
+    """Splits by number and by bytes."""
+    batch: list[Encoded] = []
     size = 0
     for operation in operations:
-        weight = len(str(operation[1])) if operation[1] is not None else 64
+        weight = sum(len(line) for line in operation if line is not None)
         if batch and (len(batch) >= BULK_OPERATIONS or size + weight > BULK_BYTES):
             yield batch
             batch, size = [], 0

@@ -175,7 +175,9 @@ def _source(row: TextRow) -> dict[str, Any]:
         "ordinal": chunk.ordinal,
         "text_hash": chunk.text_hash,
         "identifiers": list(chunk.identifiers),
-        "terms": " ".join(analyze(embedded_text(chunk.header, chunk.text))),
+        "terms": " ".join(
+            analyze(embedded_text(chunk.header, chunk.text), codes=chunk.identifiers)
+        ),
         "chunk": codec.chunk_to_json(chunk),
     }
 
