@@ -41,6 +41,7 @@ from quarry.records import (
 from quarry.settings import Settings
 from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
+from serve.extras import load_extras
 from serve.graph import Answerer, Examined, Gathered, Searcher
 from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S
@@ -375,6 +376,7 @@ def _open_searcher(
         models=models,
         threads=Threads(),
         settings=settings,
+        extras=load_extras(settings),
     )
 
 

@@ -17,6 +17,7 @@ from quarry.records import Answer, SearchRequest, SearchResult
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
 from serve.explain import explain
+from serve.extras import load_extras
 from serve.graph import Answerer, Event, Examined, Final, Gathered, Searcher
 from serve.index import Index, impatient
 from serve.models import LoadedModels, load_models, search_models
@@ -120,6 +121,7 @@ def make_engine(
         models=search_models(models, threads),
         threads=threads,
         settings=settings,
+        extras=load_extras(settings),
     )
     answerer = Answerer(
         generate=models.generator.stream,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import structlog
 
@@ -13,7 +14,7 @@ from quarry.errors import QuarryError
 from quarry.ports import TextStore
 from quarry.records import Candidate, Chunk, Evidence, StageRecord
 from serve.models import CountTokens
-from serve.stage import Deadline, Drop, Stopwatch, Threads
+from serve.stage import Deadline, Drop, Run, Stopwatch, Threads
 
 _log = structlog.get_logger(__name__)
 
@@ -29,13 +30,18 @@ COUNT_SHARE = 0.2
 """Of the time that is left, for counting tokens."""
 BYTES_A_TOKEN = 3
 """UTF-8 bytes of a token at least, in most languages and tokenizers."""
+SECTION_REACH = 20
+"""Chunks to either side that a section is looked for in."""
 JOIN = "\n\n"
 NEAR_DUPLICATE = "near_duplicate"
 NO_ROOM = "no_room"
 _WORD = re.compile(r"\w+")
 
-Neighbours = Callable[[Chunk], Awaitable[list[Chunk]]]
-"""Chunks of the same revision at the positions before and after, in order."""
+Shingles: TypeAlias = frozenset[tuple[str, ...]]
+Around = Callable[[Chunk, int], Awaitable[list[Chunk]]]
+"""Chunks of the same revision at most so many positions before and after, in order."""
+Widen = Literal["none", "short", "neighbours", "section"]
+_REACH: Mapping[Widen, int] = {"none": 0, "short": 1, "neighbours": 1, "section": SECTION_REACH}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +60,20 @@ class Chosen:
     dropped: tuple[Drop, ...]
 
 
-def neighbours_of(text: TextStore, threads: Threads) -> Neighbours:
-    async def neighbours(chunk: Chunk) -> list[Chunk]:
-        around = range(max(0, chunk.ordinal - 1), chunk.ordinal + 2)
-        return await threads(text.chunks, chunk.doc_id, chunk.revision, around)
+def around_of(text: TextStore, threads: Threads, run: Run) -> Around:
+    """Reads from the text store; without an answer in time, passages are read alone."""
 
-    return neighbours
+    async def around(chunk: Chunk, reach: int) -> list[Chunk]:
+        ordinals = range(max(0, chunk.ordinal - reach), chunk.ordinal + reach + 1)
+        reading = threads(text.chunks, chunk.doc_id, chunk.revision, ordinals)
+        try:
+            return await run.deadline.within(reading, COUNT_SHARE)
+        except (QuarryError, TimeoutError) as error:
+            run.without("neighbours")
+            _log.warning("read_alone", error=type(error).__name__)
+            return []
+
+    return around
 
 
 def dependable(count_tokens: CountTokens, deadline: Deadline) -> CountTokens:
@@ -80,17 +94,19 @@ async def choose(
     *,
     budget: Budget,
     count_tokens: CountTokens,
-    neighbours: Neighbours,
+    around: Around,
+    widen: Widen = "short",
 ) -> tuple[Chosen, StageRecord]:
     """Numbered evidence, best first, within the budget; the lowest sources are dropped first.
 
-    A source that does not fit with its neighbours is tried without them. Gives nothing when there
+    A source that does not fit with what it is read with is tried alone. Gives nothing when there
     is no candidate, or when not even the first one fits.
     """
     watch = Stopwatch("evidence")
     distinct, dropped = _distinct(ranked, budget.sources)
     texts = [candidate.chunk.text for candidate in distinct]
-    wide = await _widened(distinct, neighbours)
+    share = budget.tokens // max(1, len(distinct)) - SOURCE_TOKENS
+    wide = await _widened(distinct, around, widen, share)
     counts = await count_tokens([*texts, *(JOIN.join(c.text for c in w) for w in wide)])
     evidence: list[Evidence] = []
     left = budget.tokens
@@ -108,6 +124,8 @@ async def choose(
         near_duplicates=sum(drop.reason == NEAR_DUPLICATE for drop in dropped),
         tokens=budget.tokens - left,
         budget_tokens=budget.tokens,
+        sources=budget.sources,
+        widen=widen,
     )
     return Chosen(evidence=tuple(evidence), dropped=tuple(dropped)), record
 
@@ -124,63 +142,82 @@ def _evidence(label: str, candidate: Candidate, parts: Sequence[Chunk]) -> Evide
     )
 
 
-async def _widened(chosen: Sequence[Candidate], neighbours: Neighbours) -> list[list[Chunk]]:
-    """Each passage with its neighbours of the same section, none of them used twice."""
+async def _widened(
+    chosen: Sequence[Candidate], around: Around, widen: Widen, share: int
+) -> list[list[Chunk]]:
+    """Each passage with those beside it of the same section, none of them used twice.
+
+    Short passages take their neighbours whatever these cost. Everything wider may take `share`
+    tokens a source, so that the best source does not push out the others.
+    """
     used = {candidate.chunk.row_id for candidate in chosen}
     wide = []
     for candidate in chosen:
         chunk = candidate.chunk
-        around = await neighbours(chunk) if chunk.tokens < SHORT_TOKENS else []
-        beside = [
-            other
-            for other in around
-            if abs(other.ordinal - chunk.ordinal) == 1
-            and other.section == chunk.section
-            and other.row_id not in used
-        ]
-        used.update(other.row_id for other in beside)
-        wide.append(sorted([chunk, *beside], key=lambda c: c.ordinal))
+        reach = 0 if widen == "short" and chunk.tokens >= SHORT_TOKENS else _REACH[widen]
+        beside = {
+            other.ordinal: other
+            for other in (await around(chunk, reach) if reach else ())
+            if other.section == chunk.section and other.row_id not in used
+        }
+        parts = _grown(chunk, beside, None if widen == "short" else share)
+        used.update(part.row_id for part in parts)
+        wide.append(parts)
     return wide
+
+
+def _grown(chunk: Chunk, beside: Mapping[int, Chunk], tokens: int | None) -> list[Chunk]:
+    """The chunk with an unbroken run around it, as far as the tokens reach; None: all of it."""
+    first = last = chunk.ordinal
+    held = {first: chunk}
+    left = None if tokens is None else tokens - chunk.tokens
+    grew = True
+    while grew:
+        grew = False
+        for ordinal in (last + 1, first - 1):
+            other = beside.get(ordinal)
+            if other is None or (left is not None and other.tokens > left):
+                continue
+            held[ordinal] = other
+            left = None if left is None else left - other.tokens
+            first, last, grew = min(first, ordinal), max(last, ordinal), True
+    return [held[ordinal] for ordinal in sorted(held)]
 
 
 def _distinct(ranked: Sequence[Candidate], limit: int) -> tuple[list[Candidate], list[Drop]]:
     """The first `limit` candidates that repeat no better one, and those that do."""
-    kept: list[tuple[Candidate, _Print]] = []
+    kept: list[Candidate] = []
+    alike: dict[Hashable, list[tuple[Candidate, Shingles]]] = {}
     repeated: list[Drop] = []
     for candidate in ranked:
         if len(kept) == limit:
             break
-        print_ = _fingerprint(candidate.chunk)
-        first = next((better for better, other in kept if _same(print_, other)), None)
+        decisive, shingles = _fingerprint(candidate.chunk)
+        others = alike.setdefault(decisive, [])
+        first = next((better for better, other in others if _same(shingles, other)), None)
         if first is None:
-            kept.append((candidate, print_))
+            kept.append(candidate)
+            others.append((candidate, shingles))
         else:
             repeated.append(Drop(candidate, NEAR_DUPLICATE, beside=first.chunk.chunk_id))
-    return [candidate for candidate, _ in kept], repeated
+    return kept, repeated
 
 
-@dataclass(frozen=True, slots=True)
-class _Print:
-    header: frozenset[str]
-    shingles: frozenset[tuple[str, ...]]
-    exact: Mapping[str, int]
+def _fingerprint(chunk: Chunk) -> tuple[Hashable, Shingles]:
+    """What must be equal in two passages that say the same, and their runs of three words.
 
-
-def _fingerprint(chunk: Chunk) -> _Print:
+    Headers, numbers and negations decide: 16 weeks is not 20 weeks, Canada is not Germany, and
+    "not covered" is not "covered", however alike the rest of the passages is.
+    """
     words = _WORD.findall(chunk.text.lower())
     width = min(3, len(words))
-    return _Print(
-        header=frozenset(_WORD.findall(chunk.header.lower())),
-        shingles=frozenset(tuple(words[i : i + width]) for i in range(len(words) - width + 1)),
-        exact=Counter(w for w in words if w in DECISIVE or any(map(str.isdigit, w))),
-    )
+    header = frozenset(_WORD.findall(chunk.header.lower()))
+    exact = Counter(w for w in words if w in DECISIVE or any(map(str.isdigit, w)))
+    shingles = frozenset(tuple(words[i : i + width]) for i in range(len(words) - width + 1))
+    return (header, frozenset(exact.items())), shingles
 
 
-def _same(left: _Print, right: _Print) -> bool:
-    """Jaccard similarity of three-word runs, under equal headers, numbers and negations: 16 weeks
-    is not 20 weeks, Canada is not Germany, and "not covered" is not "covered", however alike the
-    rest of the passages is."""
-    if left.header != right.header or left.exact != right.exact:
-        return False
-    union = left.shingles | right.shingles
-    return not union or len(left.shingles & right.shingles) / len(union) >= SAME_SHINGLES
+def _same(left: Shingles, right: Shingles) -> bool:
+    """Jaccard similarity of three-word runs."""
+    union = left | right
+    return not union or len(left & right) / len(union) >= SAME_SHINGLES

@@ -29,6 +29,7 @@ from serve.fuse import ranks
 from serve.graph import Examined
 from serve.locate import Held, Located
 from serve.retrieve import Found
+from serve.select import Selected
 from serve.stage import Drop
 
 NOT_FOUND, SPLIT, NOT_RETRIEVED = "not_found", "split", "not_retrieved"
@@ -61,9 +62,12 @@ class _Steps:
     fused: Mapping[str, Candidate]
     """By chunk_id, best first; so are the next two."""
     reranked: Mapping[str, Candidate] | None
+    selected: Selected | None
     depth: int
     """Candidates that were reranked; 0 where none were."""
     chosen: Chosen
+    sources: int
+    """Sources that an answer may have."""
     prompt: Prompt | None
     answer: Answer
 
@@ -76,22 +80,33 @@ class _Steps:
             found=results["catalog"],
             fused=_by_id(results["fuse"]),
             reranked=_by_id(results["rerank"]) if ran else None,
+            selected=results.get("select"),
             depth=rerank["depth"] if ran else 0,
             chosen=results["evidence"],
+            sources=details["evidence"]["sources"],
             prompt=results.get("prompt"),
             answer=answer,
         )
 
     @property
+    def ranked(self) -> Mapping[str, Candidate]:
+        """What the last stage that scores gave."""
+        return self.fused if self.reranked is None else self.reranked
+
+    @property
     def final(self) -> Mapping[str, Candidate]:
         """What the evidence was chosen from."""
-        return self.fused if self.reranked is None else self.reranked
+        return self.ranked if self.selected is None else _by_id(self.selected.kept)
 
     def passages(self, held: Iterable[Held]) -> dict[str, Candidate]:
         """Every passage that the explanation names, as the last stage that had it saw it."""
         dropped = {drop.candidate.chunk.chunk_id: drop.candidate for drop in self.found.dropped}
         placed = {each.candidate.chunk.chunk_id: each.candidate for each in held}
-        return {**placed, **dropped, **self.fused, **self.final}
+        read = {
+            each.chunk.chunk_id: Candidate(chunk=each.chunk, document=each.document)
+            for each in self.chosen.evidence
+        }
+        return {**placed, **dropped, **read, **self.fused, **self.ranked}
 
 
 def _by_id(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
@@ -135,6 +150,15 @@ def _rerank(steps: _Steps) -> _Shown:
     ), ()
 
 
+def _select(steps: _Steps) -> _Shown:
+    before = ranks(steps.ranked)
+    items = (
+        Item(rank=rank, chunk_id=key, score=each.score, before=before[key])
+        for rank, (key, each) in enumerate(steps.final.items(), start=1)
+    )
+    return items, _left_out(steps.selected.dropped if steps.selected else ())
+
+
 def _evidence(steps: _Steps) -> _Shown:
     before = ranks(steps.final)
     items = (
@@ -156,6 +180,7 @@ _SHOWN: Mapping[str, Callable[[_Steps], _Shown]] = {
     "catalog": _catalog,
     "fuse": _fuse,
     "rerank": _rerank,
+    "select": _select,
     "evidence": _evidence,
 }
 
@@ -231,9 +256,15 @@ def _before_evidence(held: Held, steps: _Steps) -> tuple[Lost, str]:
         return Lost.CATALOG, held.verdict.value
     if key not in steps.fused:
         return Lost.CANDIDATES, NOT_RETRIEVED
-    for drop in steps.chosen.dropped:
-        if drop.candidate.chunk.chunk_id == key:
-            return Lost.EVIDENCE, drop.reason
+    for stage, dropped in (
+        (Lost.SELECT, steps.selected.dropped if steps.selected else ()),
+        (Lost.EVIDENCE, steps.chosen.dropped),
+    ):
+        for drop in dropped:
+            if drop.candidate.chunk.chunk_id == key:
+                return stage, drop.reason
+    if ranks(steps.ranked)[key] <= steps.sources < ranks(steps.final)[key]:
+        return Lost.SELECT, BELOW_SOURCES
     if steps.reranked is not None:
         scored = ranks(steps.fused)[key] <= steps.depth
         return (Lost.RERANK, BELOW_SOURCES) if scored else (Lost.FUSE, BELOW_DEPTH)

@@ -19,7 +19,9 @@ from quarry.records import Answer, Candidate, Evidence, SearchRequest, SearchRes
 from quarry.settings import Settings
 from quarry.text import REFUSAL
 from serve.answer import REFUSED, Checked, check
-from serve.evidence import Budget, Chosen, choose, dependable, neighbours_of
+from serve.everything import choose_everything
+from serve.evidence import Budget, Chosen, around_of, choose, dependable
+from serve.extras import Extras
 from serve.fuse import fuse
 from serve.generate import Delta, Written, write
 from serve.health import readiness
@@ -30,6 +32,7 @@ from serve.prompt import build, overhead_tokens
 from serve.question import Asked, ask
 from serve.rerank import rerank
 from serve.retrieve import retrieve
+from serve.select import Selection, select
 from serve.stage import Deadline, Run, Threads
 
 
@@ -72,6 +75,7 @@ class Searcher:
     models: SearchModels
     threads: Threads
     settings: Settings
+    extras: Extras
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """The first `top_k` candidates. Raises DeadlineExceeded."""
@@ -105,19 +109,32 @@ class Searcher:
     async def ready(self) -> dict[str, str]:
         return await readiness(self.index, self.models, self.threads)
 
-    async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, list[Candidate]]:
+    async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, Sequence[Candidate]]:
         rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
         asked = run.add(*ask(request, self.settings.retrieval))
         found, records = await retrieve(
             asked, index=self.index, embed=self.models.embed, threads=self.threads, run=run
         )
-        ranked = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
+        ranked: Sequence[Candidate] = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
         if self.models.rerank is not None and request.rerank:
             model = self.models.rerank
             ranked = run.add(
                 *await rerank(ranked, asked, model=model, depth=depth, rrf_k=rrf_k, run=run)
             )
+        selection = self._selection
+        if selection.wanted:
+            ranked = run.add(*await select(ranked, asked, selection, run)).kept
         return asked, ranked
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection(
+            settings=self.settings.retrieval.select,
+            calibration=self.extras.calibration,
+            vectors=self.index.vectors,
+            threads=self.threads,
+            pool=self.settings.reranker.depth,
+        )
 
     async def _gather(self, request: SearchRequest, run: Run) -> tuple[Asked, Gathered]:
         asked, chosen = await run.in_time(self._evidence(request, run))
@@ -132,12 +149,26 @@ class Searcher:
     async def _evidence(self, request: SearchRequest, run: Run) -> tuple[Asked, Chosen]:
         asked, ranked = await self._ranked(request, run)
         count_tokens = dependable(self.models.count_tokens, run.deadline)
+        budget = await self._budget(asked, count_tokens)
+        options = self.settings.retrieval.select
+        if options.long_context:
+            everything = await choose_everything(
+                ranked,
+                asked,
+                index=self.index,
+                threads=self.threads,
+                budget=budget,
+                count_tokens=count_tokens,
+            )
+            if everything is not None:
+                return asked, run.add(*everything)
         chosen = run.add(
             *await choose(
                 ranked,
-                budget=await self._budget(asked, count_tokens),
+                budget=budget,
                 count_tokens=count_tokens,
-                neighbours=neighbours_of(self.index.text, self.threads),
+                around=around_of(self.index.text, self.threads, run),
+                widen=options.widen,
             )
         )
         if ranked and not chosen.evidence:  # no room for even one source

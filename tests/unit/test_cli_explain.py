@@ -61,10 +61,16 @@ async def test_terminal_control_characters_of_documents_are_not_obeyed(world: Wo
 
 def test_every_reason_has_its_sentence() -> None:
     from quarry.access.check import Verdict
-    from serve import evidence, explain
+    from serve import evidence, explain, select
 
     passed_over = {v.value for v in Verdict} - {"admitted", "unreadable"}
-    left_out = {evidence.NEAR_DUPLICATE, evidence.NO_ROOM}
+    left_out = {
+        evidence.NEAR_DUPLICATE,
+        evidence.NO_ROOM,
+        select.BELOW_THRESHOLD,
+        select.NOT_SCORED,
+        select.SAME_SECTION,
+    }
     assert set(_WHY) == passed_over | left_out
     reasons = {
         explain.NOT_FOUND,

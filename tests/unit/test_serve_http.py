@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import httpx
 import pytest
 from httpx_sse import aconnect_sse
 
+from quarry import retention
 from quarry.access.principals import load_users, token_hash
 from quarry.errors import (
     DataDirBusy,
@@ -168,7 +171,7 @@ async def test_an_explanation_has_the_shape_of_the_api_and_is_of_the_answer(
     assert [e["lost"] for e in explained["expected"]] == [None, "documents"]
     answer = (await client.post("/v1/answer", json={"question": "used tents"})).json()
     assert explained["answer"]["answer"] == answer["answer"]
-    assert list(explained["passages"].values())[0]["uri"] == "returns.md"
+    assert next(iter(explained["passages"].values()))["uri"] == "returns.md"
 
 
 async def test_an_explanation_shows_what_the_asker_may_read_and_no_more(client: Client) -> None:
@@ -583,3 +586,46 @@ async def test_responses_cannot_be_framed_sniffed_cached_or_read_by_other_origin
         assert response.headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in response.headers
         assert len(response.headers["X-Request-ID"]) == 32
+
+
+# ------------------------------------------------------------------------------------- the past
+
+
+@pytest.fixture
+async def past_client(world: World, users: SignIn) -> AsyncIterator[Client]:
+    """Of a world that keeps the past for 30 days."""
+    world.stores = replace(world.stores, retention=timedelta(days=30))
+    retention.advance(world.stores)
+    async with client_of(world.engine(), users) as client:
+        yield client
+
+
+async def test_a_search_shows_what_was_served_at_the_time_named(
+    world: World, past_client: Client
+) -> None:
+    then = datetime.now(UTC).isoformat()
+    world.add("returns.md", "Used tents are not taken back any more.", title="Returns")
+
+    async def texts(**body: str) -> list[str]:
+        answered = await past_client.post("/v1/search", json={"question": "used tents", **body})
+        assert answered.status_code == 200
+        return [result["text"] for result in answered.json()["results"]]
+
+    assert await texts(as_of=then) == ["Used tents are returned for store credit."]
+    assert await texts() == ["Used tents are not taken back any more."]
+
+
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer", "/v1/explain"])
+@pytest.mark.parametrize("time", ["", "yesterday", "2999-01-01", "2001-01-31"])
+async def test_a_time_that_cannot_be_gone_back_to_is_422(
+    past_client: Client, path: str, time: str
+) -> None:
+    response = await past_client.post(path, json={"question": "used tents", "as_of": time})
+    assert (response.status_code, response.json()["error"]["code"]) == (422, "as_of_error")
+
+
+async def test_without_a_retention_422_names_the_setting(client: Client) -> None:
+    now = datetime.now(UTC).isoformat()
+    response = await client.post("/v1/search", json={"question": "used tents", "as_of": now})
+    assert response.status_code == 422
+    assert "stores.retention_days" in response.json()["error"]["message"]

@@ -11,7 +11,7 @@ import pytest
 
 from quarry.records import Candidate, Chunk, Document, Evidence, Mode
 from quarry.text import REFUSAL
-from serve.evidence import Budget, choose
+from serve.evidence import Budget, Widen, choose
 from serve.fuse import fuse, ranks, rrf
 from serve.models import Scores
 from serve.prompt import RULES, build, harmless
@@ -278,16 +278,17 @@ async def chosen(
     sources: int = 8,
     tokens: int = 10_000,
     around: Sequence[Chunk] = (),
+    widen: Widen = "short",
 ) -> Any:
     async def count_tokens(texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
-    async def neighbours(chunk: Chunk) -> list[Chunk]:
-        return list(around)
+    async def near(chunk: Chunk, reach: int) -> list[Chunk]:
+        return [other for other in around if abs(other.ordinal - chunk.ordinal) <= reach]
 
     budget = Budget(sources=sources, tokens=tokens)
     chosen, record = await choose(
-        ranked, budget=budget, count_tokens=count_tokens, neighbours=neighbours
+        ranked, budget=budget, count_tokens=count_tokens, around=near, widen=widen
     )
     return list(chosen.evidence), record
 

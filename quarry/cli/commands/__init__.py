@@ -6,6 +6,7 @@ import typer
 
 from quarry.cli.commands import (
     ask,
+    calibrate,
     doctor,
     documents,
     evaluate,
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("search")(ask.search)
     app.command("ask")(ask.ask)
     app.command("explain")(explain.explain)
+    app.command("calibrate")(calibrate.calibrate)
     app.command("serve")(serve.serve)
     app.command("status")(documents.status)
     app.command("documents")(documents.documents)

@@ -1,0 +1,101 @@
+"""`quarry calibrate`: what the reranker's scores are worth, learnt from labelled questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.commands.ask import request_of
+from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.output import print_json, print_line, print_table
+from quarry.errors import UsageError
+from quarry.settings import Settings
+from quarry.settings_retrieval import SelectSettings
+
+if TYPE_CHECKING:
+    from evals.calibrate import Scored
+    from evals.datasets.questions import Case
+
+
+DEADLINE_S = 600.0
+"""No stage is skipped for want of time."""
+
+
+def calibrate(
+    context: typer.Context,
+    *,
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="A question set with evidence phrases.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where the calibration is written.")
+    ] = Path("calibration.json"),
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Learn from labelled questions how probable evidence is at a score of the reranker.
+
+    Writes the file that retrieval.select.threshold needs, and shows what thresholds would keep.
+    Held-out questions are not used.
+    """
+    settings = settings_of(context, config)
+    from evals.calibrate import cuts, fit
+    from evals.datasets.questions import load_questions
+    from quarry.calibration import Calibration, reranker_name
+
+    if settings.reranker.kind == "none":
+        raise UsageError("There is no reranker to calibrate; set reranker.kind.")
+    cases = load_questions(questions)
+    scored = _collected(settings, cases)
+    curve = fit(scored)
+    evidence = sum(each.evidence for each in scored)
+    calibration = Calibration(
+        reranker=reranker_name(settings),
+        slope=curve.slope,
+        intercept=curve.intercept,
+        questions=sum(not case.held_out for case in cases),
+        evidence=evidence,
+        others=len(scored) - evidence,
+        made_at=datetime.now(UTC),
+    )
+    calibration.save(out)
+    kept = [asdict(cut) for cut in cuts(scored, curve)]
+    if as_json:
+        print_json({"file": str(out), **calibration.model_dump(mode="json"), "thresholds": kept})
+        return
+    print_table(("threshold", "evidence kept", "other passages kept"), map(_row, kept))
+    print_line(
+        f"{out} holds the calibration; set retrieval.select.calibration_file to it and "
+        "retrieval.select.threshold to one of these."
+    )
+
+
+def _row(cut: Mapping[str, float]) -> Sequence[str]:
+    kept = (f"{cut[name]:.1%}" for name in ("evidence_kept", "others_kept"))
+    return (str(cut["threshold"]), *kept)
+
+
+def _collected(settings: Settings, cases: Sequence[Case]) -> list[Scored]:
+    from evals.calibrate import collect
+    from serve.engine import open_engine
+    from serve.http.schemas import search_json
+
+    if is_embedded_and_new(settings):
+        raise UsageError(NOTHING_YET)
+    plain = settings.model_copy(
+        update={"retrieval": settings.retrieval.model_copy(update={"select": SelectSettings()})}
+    )
+    with open_engine(plain) as engine:
+
+        async def ask(_endpoint: str, body: dict[str, Any]) -> dict[str, Any]:
+            request = request_of(plain, {"filter": "", "all_versions": False, **body})
+            return search_json(await engine.search(replace(request, deadline_s=DEADLINE_S)))
+
+        return asyncio.run(collect(cases, ask))

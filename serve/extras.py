@@ -1,0 +1,18 @@
+"""Files that options of retrieval need, read once when a searcher is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarry.calibration import Calibration, load_calibration
+from quarry.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    calibration: Calibration | None = None
+
+
+def load_extras(settings: Settings) -> Extras:
+    """Raises ConfigError for a file that cannot be used."""
+    return Extras(calibration=load_calibration(settings))
