@@ -1,7 +1,7 @@
 """What a run has to do: the listing of a source compared with what the catalog knows of it.
 
-Nothing is read here. An address is read again if its change mark or the parser's recipe differs,
-or if its last reading failed for a reason that may have passed. An address that is listed no more
+Nothing is read here. An address is read again if its change mark or its recipe differs, or if its
+last reading failed for a reason that may have passed. An address that is listed no more
 has vanished, and its documents are deleted, unless that would be suspiciously many.
 """
 
@@ -15,7 +15,7 @@ from quarry.errors import UsageError
 from quarry.ids import digest
 from quarry.ports import Catalog
 from quarry.records import DocState, Document, SourceEntry, SourceItem
-from quarry.settings import IngestSettings
+from quarry.settings import IngestSettings, Settings
 
 MARK = "/"
 """Address of the entry that describes the source itself; a listed address is never like this."""
@@ -24,23 +24,32 @@ _LIMITED = frozenset({DocState.TOO_LARGE, DocState.TIMED_OUT})
 _PAGE = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What else but an address's content decides how its reading ends."""
+    """What else but its content decides how the reading of an address of one source ends."""
 
     parsers: str
     """Fingerprint of the parsers and what they may use."""
+    labels: str = ""
+    """Fingerprint of the source's settings: who reads what has no ACL of its own, and so on."""
     limits: str = ""
     """Fingerprint of the limits on size, time and memory, for what failed by them."""
 
     def of(self, state: DocState) -> str:
         """What an entry of this state remembers; another one later means: read it again."""
-        return digest(self.parsers, self.limits) if state in _LIMITED else self.parsers
+        return digest(self.parsers, self.labels, self.limits if state in _LIMITED else "")
 
 
-def recipe_of(parsers: str, settings: IngestSettings) -> Recipe:
-    limits = (settings.max_bytes, settings.parse_timeout_s, settings.parse_memory_mb)
-    return Recipe(parsers, digest(*map(str, limits)))
+def recipe_of(parsers: str, settings: Settings, source: str) -> Recipe:
+    """`parsers` is the parsers' own fingerprint. All settings of a source count, so that none that
+    is added later can be forgotten here."""
+    ingest = settings.ingest
+    limits = (ingest.max_bytes, ingest.parse_timeout_s, ingest.parse_memory_mb)
+    return Recipe(
+        parsers=parsers,
+        labels=digest(settings.source(source).model_dump_json()),
+        limits=digest(*map(str, limits)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,13 @@ from ingest.ledger import Address, Ledger
 from ingest.plan import (
     Known,
     Plan,
-    Recipe,
     check_origins,
     guarded,
     is_mass_delete,
     known,
     make_plan,
     put_mark,
+    recipe_of,
     states,
     with_orphans,
 )
@@ -33,9 +33,10 @@ from ingest.stages import StageSettings
 from ingest.summary import Failure, ProgressCallback, RunSummary
 from ingest.targets import Group
 from ingest.work import Done, End, Task
+from quarry import retention
 from quarry.records import DocState, Document, SourceItem
 from quarry.settings import Settings
-from quarry.stores.factory import Stores
+from quarry.stores.factory import Stores, utc_now
 from quarry.stores.milvus_lite import vector_server
 
 _log = structlog.get_logger(__name__)
@@ -54,20 +55,24 @@ class Pipeline(Protocol):
 
 
 class Run:
-    """Steps in order: `plan`, then `work` unless the run `is_idle`, then `summary`."""
+    """Steps in order: `plan`, then `work` unless the run `is_idle`, then `summary`.
+
+    `parsers` is the parsers' fingerprint.
+    """
 
     def __init__(
         self,
         settings: Settings,
         groups: Sequence[Group],
         *,
-        recipe: Recipe,
+        parsers: str,
         allow_mass_delete: bool = False,
         progress: ProgressCallback | None = None,
     ) -> None:
         self._settings = settings
         self._groups = groups
-        self._recipe = recipe
+        self._parsers = parsers
+        self._recipes = {g.name: recipe_of(parsers, settings, g.name) for g in groups}
         self._allow_mass_delete = allow_mass_delete
         self._run_id = run_id()
         self._ledger = Ledger()
@@ -76,11 +81,14 @@ class Run:
         self._plans: list[Plan] = []
         self._tasks: list[Task] = []
         self._unread: Counter[DocState] = Counter()
+        self._overdue = False
+        """Whether the retention of something has ended."""
 
     @property
     def is_idle(self) -> bool:
         pairs = zip(self._groups, self._known, strict=True)
         settled = not any(before.unfinished or _has_moved(group, before) for group, before in pairs)
+        settled = settled and not self._overdue
         return settled and not self._tasks and not any(plan.vanished for plan in self._plans)
 
     def summary(self) -> RunSummary:
@@ -100,6 +108,8 @@ class Run:
         """
         self._report("listing")
         with live_catalog(self._settings) as catalog:
+            if catalog:
+                self._overdue = retention.overdue(catalog, self._settings.stores, now=utc_now())
             for group in self._groups:
                 before = known(catalog, group.name) if catalog else Known(source=group.name)
                 check_origins(before, group.origins, named=named)
@@ -130,7 +140,8 @@ class Run:
                     owners[item.address] = number
                     yield item
 
-        plan = make_plan(listing(), before, recipe=self._recipe, complete=group.complete)
+        recipe = self._recipes[group.name]
+        plan = make_plan(listing(), before, recipe=recipe, complete=group.complete)
         for item in plan.read:
             several = item.address in plan.several or holds_records(item.address)
             number, source = len(self._tasks), owners[item.address]
@@ -149,11 +160,13 @@ class Run:
             stack.enter_context(vector_server(self._settings))
             index = stack.enter_context(self._index())
             self._mark(index.stores, unfinished=True)
+            retention.advance(index.stores)
             self._hide_vanished(index.stores)
             if pipeline and self._tasks:
                 self._read(index, pipeline)
             self._report("finishing")
             self._sweep_vanished(index.stores)
+            retention.expire(index.stores)
             index.stores.text.publish()
             index.stores.vectors.flush()
             self._mark(index.stores, unfinished=False)
@@ -185,7 +198,7 @@ class Run:
             settings=self._settings,
             generation=index.generation,
             sources=tuple(source for group in self._groups for source in group.sources),
-            recipe=self._recipe.parsers,
+            recipe=self._parsers,
         )
         tasks = self._tasks
         for last in (False, True):
@@ -212,7 +225,7 @@ class Run:
             return
         if gone:
             removal.delete(stores, stores.catalog.get(gone).values(), self._ledger)
-        stores.catalog.put_entry(address.entry(self._recipe))
+        stores.catalog.put_entry(address.entry(self._recipes[address.task.item.source]))
 
     def _is_suspicious(self, gone: int, before: int) -> bool:
         return not self._allow_mass_delete and is_mass_delete(gone, before, self._settings.ingest)

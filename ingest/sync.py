@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from ingest import parsers, removal
 from ingest.index import existing_index, need_lasting_stores
 from ingest.ledger import Ledger
-from ingest.plan import recipe_of
 from ingest.run import Pipeline, Run, run_id
 from ingest.summary import ProgressCallback, RunSummary
 from ingest.targets import open_targets
+from quarry import retention
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server, writer_lock
 
@@ -46,7 +46,7 @@ def run_sync(
     run = Run(
         settings,
         open_targets(targets, source),
-        recipe=recipe_of(parsers.recipe(settings), settings.ingest),
+        parsers=parsers.recipe(settings),
         allow_mass_delete=allow_mass_delete,
         progress=progress,
     )
@@ -72,8 +72,10 @@ def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> R
         existing_index(settings) as index,
     ):
         found = removal.find(index.stores.catalog, doc_ids_or_uris)
+        retention.advance(index.stores)
         removal.delete(index.stores, found, ledger)
         removal.uncount(index.stores.catalog, found)
+        retention.expire(index.stores)
         index.stores.vectors.flush()
     return ledger.summary(
         run_id=run_id(),

@@ -166,6 +166,15 @@ def test_a_change_of_the_acl_embeds_nothing_and_stands_in_the_catalog(world: Wor
     assert world.is_clean()
 
 
+def test_a_source_that_is_closed_closes_its_unchanged_documents(world: World) -> None:
+    filled(world)
+    world.overrides["sources"] = {"default": {"default_acl": ["staff"]}}
+    summary = world.sync()
+    assert (summary.indexed, summary.unchanged, summary.embedded) == (4, 0, 0)
+    assert {row.acl for row in world.rows().values()} == {("staff",)}
+    assert world.sync(pipeline=NoPipeline()).unchanged == 4
+
+
 def test_a_failed_update_keeps_serving_the_last_good_revision(world: World) -> None:
     filled(world)
     (world.folder / "page1.md").write_bytes(b"\x00\x01\x02\xff\xfe\x00" * 50)

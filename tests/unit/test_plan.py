@@ -21,10 +21,10 @@ from ingest.plan import (
 )
 from quarry.errors import UsageError
 from quarry.records import DocState, Document, SourceEntry, SourceItem
-from quarry.settings import IngestSettings
+from quarry.settings import IngestSettings, Settings, SourceSettings
 from quarry.stores.memory import MemoryCatalog
 
-RECIPE = Recipe("r1", "limits")
+RECIPE = Recipe(parsers="r1", labels="labels", limits="limits")
 
 
 def item(address: str, tag: str = "t") -> SourceItem:
@@ -35,10 +35,15 @@ def entry(
     address: str,
     documents: int = 1,
     state: DocState = DocState.INDEXED,
-    recipe: str = RECIPE.parsers,
+    recipe: str | None = None,
 ) -> SourceEntry:
     return SourceEntry(
-        source="s", address=address, tag="t", recipe=recipe, state=state, documents=documents
+        source="s",
+        address=address,
+        tag="t",
+        recipe=RECIPE.of(state) if recipe is None else recipe,
+        state=state,
+        documents=documents,
     )
 
 
@@ -78,11 +83,39 @@ def test_what_failed_for_a_passing_reason_is_tried_again(state: DocState, again:
 
 
 def test_what_failed_by_a_limit_is_tried_again_when_a_limit_changes() -> None:
-    slow = entry("a", state=DocState.TIMED_OUT, recipe=RECIPE.of(DocState.TIMED_OUT))
-    assert make_plan([item("a")], before(slow), recipe=RECIPE).read == ()
-    wider = recipe_of("r1", IngestSettings(parse_timeout_s=600.0))
-    assert make_plan([item("a")], before(slow), recipe=wider).read == (item("a"),)
-    assert make_plan([item("a")], before(entry("a")), recipe=wider).read == ()
+    was = recipe_of("r1", Settings(), "s")
+    slow, good = (
+        before(entry("a", state=state, recipe=was.of(state)))
+        for state in (DocState.TIMED_OUT, DocState.INDEXED)
+    )
+    assert make_plan([item("a")], slow, recipe=was).read == ()
+    wider = recipe_of("r1", Settings(ingest=IngestSettings(parse_timeout_s=600.0)), "s")
+    assert make_plan([item("a")], slow, recipe=wider).read == (item("a"),)
+    assert make_plan([item("a")], good, recipe=wider).read == ()
+
+
+OPEN = SourceSettings(default_acl=("public",))
+
+
+@pytest.mark.parametrize(
+    ("sources", "again"),
+    [
+        ({"s": SourceSettings(default_acl=("staff",))}, True),
+        ({"s": SourceSettings(default_acl=("public",), tenant="acme")}, True),
+        ({"s": SourceSettings()}, True),
+        ({}, True),
+        ({"default": OPEN}, False),
+        ({"s": OPEN, "other": SourceSettings(default_acl=("staff",))}, False),
+    ],
+)
+def test_other_settings_of_its_source_read_an_address_again(
+    sources: dict[str, SourceSettings], again: bool
+) -> None:
+    was, now = (recipe_of("r1", Settings(sources=each), "s") for each in ({"s": OPEN}, sources))
+    for state in (DocState.INDEXED, DocState.PARTIAL, DocState.CORRUPT, DocState.TOO_LARGE):
+        known_before = before(entry("a", state=state, recipe=was.of(state)))
+        plan = make_plan([item("a")], known_before, recipe=now)
+        assert bool(plan.read) is again
 
 
 def test_what_is_listed_no_more_has_vanished() -> None:

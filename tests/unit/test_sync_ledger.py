@@ -35,9 +35,10 @@ def test_an_address_is_complete_when_its_end_and_all_its_documents_are_there() -
     assert books.add([End(task=0, documents=2)]) == []
     assert books.add([done(0)]) == []
     (address,) = books.add([done(0)])
-    entry = address.entry(Recipe("recipe"))
+    recipe = Recipe(parsers="recipe")
+    entry = address.entry(recipe)
     assert (entry.address, entry.tag, entry.documents) == ("0.md", "t", 2)
-    assert (entry.state, entry.recipe) == (DocState.INDEXED, "recipe")
+    assert (entry.state, entry.recipe) == (DocState.INDEXED, recipe.of(DocState.INDEXED))
 
 
 def test_an_address_takes_the_state_of_its_documents_or_partial_if_they_differ() -> None:
@@ -51,7 +52,7 @@ def test_an_address_takes_the_state_of_its_documents_or_partial_if_they_differ()
         done(2, DocState.FAILED),
         End(task=2, documents=1, state=DocState.TIMED_OUT, reason="Too slow."),
     ]
-    entries = [address.entry(Recipe("")) for address in books.add(rows)]
+    entries = [address.entry(Recipe(parsers="")) for address in books.add(rows)]
     assert [each.state for each in entries] == ["encrypted", "partial", "timed_out"]
     assert [each.reason for each in entries] == [
         "It needs a password.",

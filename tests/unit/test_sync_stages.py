@@ -258,6 +258,34 @@ def test_a_change_of_labels_alone_embeds_nothing() -> None:
     assert bench.row("a.md").acl == ("hr",)
 
 
+@pytest.mark.parametrize(
+    ("closed", "acl", "tenant"),
+    [
+        (SourceSettings(default_acl=("staff",)), ("staff",), "default"),
+        (SourceSettings(), (), "default"),
+        (SourceSettings(default_acl=("public",), tenant="acme"), ("public",), "acme"),
+    ],
+)
+def test_a_source_that_is_closed_closes_what_has_no_acl_of_its_own_and_embeds_nothing(
+    closed: SourceSettings, acl: tuple[str, ...], tenant: str
+) -> None:
+    bench = Bench(FakeSource({"a.md": "Alpha."}))
+    bench.sync()
+    bench.settings = Settings(sources={"s": closed})
+    (done,) = bench.sync()
+    assert (done.unchanged, done.embedded, done.reused) == (False, 0, 1)
+    row = bench.row("a.md")
+    assert (row.acl, row.tenant) == (acl, tenant)
+    assert bench.sync()[0].unchanged
+
+
+def test_a_source_that_is_closed_leaves_documents_with_an_acl_of_their_own_as_they_are() -> None:
+    bench = Bench(FakeSource({"a.md": "Alpha."}, beside={"acl": ["hr"]}))
+    bench.sync()
+    bench.settings = Settings()
+    assert bench.sync()[0].unchanged
+
+
 def test_another_recipe_writes_a_new_revision_of_the_same_vectors() -> None:
     bench = Bench(FakeSource({"a.md": "Alpha."}))
     bench.sync()
