@@ -20,8 +20,8 @@ from quarry.ids import digest
 from quarry.records import DocState, ParsedDocument, SourceItem
 from quarry.settings import IngestSettings, Settings
 
-PARSERS_VERSION = "1"
-"""Raised when a parser of ours gives other blocks for the same bytes."""
+PARSERS_VERSION = "2"
+"""Raised when a parser of ours gives other blocks or metadata for the same bytes."""
 
 _LIBRARIES = ("pymupdf", "markdown-it-py", "mdit-py-plugins", "selectolax", "python-docx")
 _OCR_LIBRARY = "rapidocr-onnxruntime"

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from ingest.metadata import MAX_TEXT, TEXT_FIELDS
@@ -168,32 +168,50 @@ def _row_document(
     header: list[str], row: list[str], names: _Names, fallback: str, where: str
 ) -> ParsedDocument:
     record: dict[str, str] = {}
-    for number, cell in enumerate(row):
-        key = header[number].strip() if number < len(header) else ""
-        key = key or f"column {number + 1}"
+    acls: set[str] = set()
+    for number, (title, cell) in enumerate(zip_longest(header, row, fillvalue="")):
+        key, value = title.strip() or f"column {number + 1}", cell.strip()
+        if _is_acl(key):
+            acls.add(value)
+            continue
         while key in record:
             key = f"{key} {number + 1}"
-        if cell.strip():
-            record[key] = cell.strip()
+        if value:
+            record[key] = value
+    if acls:
+        record["acl"] = acls.pop() if len(acls) == 1 else ""
     return _document(record, names, fallback, where)
 
 
 def _sorted_out(
     record: Mapping[str, Any], *, left_out: set[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields that are metadata, and fields too long or too nested for that, which are text."""
+    """Fields that are metadata, and fields too long or too nested for that, which are text.
+
+    An ACL that is there but empty stays, since it closes the document; so do two that differ.
+    """
     metadata: dict[str, Any] = {}
     rest: dict[str, Any] = {}
+    acls: list[Any] = []
     for key, value in record.items():
-        if key in left_out or value is None or value == "":
+        if _is_acl(key):
+            acls.append(value)
+        elif key in left_out or value is None or value == "":
             continue
-        if key == "metadata" and isinstance(value, Mapping):
-            metadata.update(value)
-        elif key.lower() in TEXT_FIELDS | {"acl"} or _is_plain(value):
+        elif key == "metadata" and isinstance(value, Mapping):
+            acls += [inner for name, inner in value.items() if _is_acl(name)]
+            metadata.update({k: v for k, v in value.items() if not _is_acl(k)})
+        elif key.lower() in TEXT_FIELDS or _is_plain(value):
             metadata[_meant(key, value)] = value
         else:
             rest[key] = value
+    if acls:
+        metadata["acl"] = acls[0] if all(each == acls[0] for each in acls) else None
     return metadata, rest
+
+
+def _is_acl(key: str) -> bool:
+    return key.strip().lower() == "acl"
 
 
 def _meant(key: str, value: object) -> str:
@@ -219,7 +237,7 @@ def _is_plain(value: object) -> bool:
 
 def _as_row(record: Mapping[str, Any]) -> Iterator[Block]:
     """A record without a text of its own, as a table of one row."""
-    cells = {k: v for k, v in record.items() if _is_plain(v) and str(v).strip() and k != "acl"}
+    cells = {k: v for k, v in record.items() if _is_plain(v) and str(v).strip() and not _is_acl(k)}
     grid = [list(cells), [_shown(value) for value in cells.values()]]
     block = table(grid, header_rows=1) if cells else None
     if block:

@@ -118,6 +118,55 @@ def test_a_status_of_the_record_s_own_is_not_taken_for_the_document_s() -> None:
     assert document_fields(draft, {}, source).status.value == "draft"
 
 
+OPEN = SourceSettings(default_acl=("public",))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"acl": None},
+        {"acl": ""},
+        {"acl": " "},
+        {"acl": []},
+        {"ACL": None},
+        {" Acl ": ""},
+        {"metadata": {"acl": None}},
+        {"metadata": {"ACL": ""}},
+        {"acl": None, "metadata": {"acl": ["public"]}},
+        {"metadata": {"acl": ["public"]}, "acl": ""},
+        {"acl": ["hr"], "ACL": ["public"]},
+    ],
+)
+def test_an_acl_that_is_empty_or_given_in_two_ways_closes_its_record(
+    record: dict[str, object],
+) -> None:
+    for text in ({"text": "x"}, {"parcel": "damaged"}):
+        (found,) = jsonl({"_id": "1"} | text | record)
+        assert document_fields(found, {"acl": ["public"]}, OPEN).acl == ()
+
+
+def test_an_acl_is_taken_from_a_record_however_it_is_spelled_and_is_no_text_of_it() -> None:
+    (found,) = jsonl({"_id": "1", "parcel": "damaged", "ACL": ["hr"], "metadata": {"acl": ["hr"]}})
+    assert document_fields(found, {}, OPEN).acl == ("hr",)
+    assert found.blocks[0].header == ("parcel",)
+
+
+@pytest.mark.parametrize(
+    ("content", "acls"),
+    [
+        ("id,text,acl\n1,x,staff\n2,y,\n3,z\n", [("staff",), (), ()]),
+        ("id,ACL ,text\n1, ,x\n", [()]),
+        ("id,acl,text,acl\n1,hr,x,public\n2,hr,y,hr\n", [(), ("hr",)]),
+        ("id,text\n1,x\n", [("public",)]),
+    ],
+)
+def test_an_empty_cell_in_an_acl_column_closes_its_row(
+    content: str, acls: list[tuple[str, ...]]
+) -> None:
+    found = list(parse_csv(content.encode(), tabs=False))
+    assert [document_fields(row, {}, OPEN).acl for row in found] == acls
+
+
 def test_jsonl_may_be_utf16_or_carry_a_byte_order_mark() -> None:
     line = '{"_id": "é", "text": "größer"}'
     for encoding in ("utf-8-sig", "utf-16"):
@@ -166,6 +215,14 @@ def test_parquet_rows_are_documents() -> None:
     found = list(parse_parquet(buffer.getvalue()))
     assert [d.record for d in found] == ["a", "row-2"]
     assert found[0].metadata == {"day": "2026-07-01", "price": "4.90"}
+    closing = io.BytesIO()
+    acls: list[dict[str, Any]] = [
+        {"id": "a", "text": "x", "acl": None},
+        {"id": "b", "text": "y", "acl": ["hr"]},
+    ]
+    pq.write_table(pa.Table.from_pylist(acls), closing)
+    closed = [document_fields(d, {}, OPEN).acl for d in parse_parquet(closing.getvalue())]
+    assert closed == [(), ("hr",)]
     with pytest.raises(ParseError) as caught:
         list(parse_parquet(b"PAR1broken"))
     assert caught.value.state == DocState.CORRUPT
