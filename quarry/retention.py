@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from quarry.attempts import sweep_many
 from quarry.ports import Catalog
 from quarry.records import Kept
+from quarry.settings import StoreSettings
 from quarry.stores.factory import Stores
 
 GRACE = timedelta(minutes=10)
@@ -47,11 +48,11 @@ def expire(stores: Stores) -> int:
     return forgotten
 
 
-def overdue(catalog: Catalog, *, retention: timedelta, deleted: bool, now: datetime) -> bool:
+def overdue(catalog: Catalog, settings: StoreSettings, *, now: datetime) -> bool:
     """Whether a run that has nothing else to do should `expire`: something lies too far back, or
     the settings have been changed."""
-    held = catalog.kept()
-    moved = _moved(held, now, retention=retention, deleted=deleted)
+    held, retention = catalog.kept(), timedelta(days=settings.retention_days)
+    moved = _moved(held, now, retention=retention, deleted=settings.retain_deleted)
     if _which(held) != _which(moved):
         return True
     return bool(catalog.expired(moved.since or now, limit=1))

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import structlog
@@ -14,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from quarry.errors import QuarryError
+from quarry.past import parse_time
 from quarry.records import Answer, Message, SearchRequest, StageRecord
 from quarry.settings import Settings
 from quarry.telemetry.metrics import (
@@ -56,7 +58,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         400: "The filter does not parse.",
         401: "The token is unknown, or may not name another person.",
         413: "The body is too large.",
-        422: "The question or another key is not right.",
+        422: "The question or another key is not right, or as_of cannot be gone back to.",
         429: "Too many questions at once; see Retry-After.",
         503: "A store or model does not answer.",
         504: "The time for the request is up.",
@@ -111,6 +113,7 @@ def _request(
         top_k=body.top_k or settings.retrieval.top_k,
         filter=body.filter,
         all_versions=body.all_versions,
+        as_of=None if body.as_of is None else parse_time(body.as_of, datetime.now(UTC)),
         rerank=body.rerank,
         conversation=tuple(Message(role=t.role, content=t.content) for t in body.conversation),
         deadline_s=settings.serve.deadline_s,

@@ -34,6 +34,11 @@ class Body(BaseModel):
     )
     filter: str = Field("", description="Filter language, such as `series = HR-014`.")
     all_versions: bool = Field(False, description="Superseded and withdrawn versions as well.")
+    as_of: str | None = Field(
+        None,
+        max_length=40,
+        description="Search what was served then: a date (its end, UTC), or a date and time.",
+    )
     rerank: bool = Field(True, description="Whether the reranker orders the top.")
     conversation: list[TurnIn] = Field(
         default_factory=list, max_length=20, description="What was said before, oldest first."

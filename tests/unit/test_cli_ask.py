@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,9 @@ def test_what_is_not_given_is_as_the_settings_say() -> None:
         (["why?", "--groups", "public"], "group"),
         (["why?", "--top-k", "0"], "top-k"),
         (["why?", "--mode", "psychic"], "psychic"),
+        (["why?", "--as-of", "yesterday"], "2026-01-31"),
+        (["why?", "--as-of", ""], "2026-01-31"),
+        (["why?", "--as-of", "2026-01-31"], "stores.retention_days"),
         (["why?"], "Nothing has been ingested yet"),
     ],
 )
@@ -90,3 +94,33 @@ def test_what_cannot_be_asked_ends_in_one_sentence_before_a_model_is_loaded(
     assert printed.err.count("\n") == 1
     assert said in printed.err
     assert not (tmp_path / ".quarry").exists()
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [("2999-01-01", "future"), ("2001-01-31", "30 days"), ("2026-13-01", "2026-01-31")],
+)
+@pytest.mark.parametrize("command", ["ask", "search", "explain"])
+def test_a_time_that_cannot_be_gone_back_to_ends_in_one_sentence(
+    command: str,
+    time: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
+    (tmp_path / "quarry.yaml").write_text("stores: {retention_days: 30}\n")
+    assert run([command, "why?", "--as-of", time]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert said in printed.err
+    assert not (tmp_path / ".quarry").exists()
+
+
+def test_a_time_reaches_the_search() -> None:
+    body = {"question": "q", "mode": "hybrid", "filter": "", "all_versions": False}
+    assert request_of(Settings(), body).as_of is None
+    request = request_of(Settings(), {**body, "as_of": "2026-01-31T14:30+01:00"})
+    assert request.as_of == datetime(2026, 1, 31, 13, 30, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from quarry.cli.main import run
 from quarry.ids import doc_id
-from quarry.records import DocState, Document, Generation
+from quarry.records import DocState, Document, Generation, Kept
 from quarry.settings import Settings, load_settings
 from quarry.stores.factory import open_catalog, open_registry
 
@@ -36,8 +36,7 @@ def row(address: str, **changes: Any) -> Document:
         doc_id=doc_id(source, address),
         address=address,
         uri=address,
-        committed_at=NOW,
-        **{"source": source, "acl": ("public",), **changes},
+        **{"committed_at": NOW, "source": source, "acl": ("public",), **changes},
     )
 
 
@@ -142,6 +141,53 @@ def test_history_shows_each_commit_of_a_document_by_id_or_address(
     assert [r["revision"] for r in by_address["revisions"]] == ["00000000-a", "00000001-b"]
     assert json.loads(say("history", first.doc_id, "--json")) == by_address
     assert "00000001-b" in say("history", "a.md")
+
+
+def test_history_tells_which_revisions_a_search_of_the_past_reaches(
+    settings: Settings, say: Callable[..., str]
+) -> None:
+    """Three revisions, the second one with a failed update, 40, 35, 20 and 10 days ago."""
+
+    def ago(days: float) -> datetime:
+        return datetime.now(UTC) - timedelta(days=days)
+
+    facts = [(40, "r0", ""), (35, "r1", ""), (20, "r1", "It is broken."), (10, "r2", "")]
+    for serial, (days, revision, error) in enumerate(facts):
+        when = {"serial": serial, "committed_at": ago(days)}
+        committed(settings, row("a.md", revision=revision, error=error, **when))
+
+    def reached() -> list[bool]:
+        return [each["as_of"] for each in json.loads(say("history", "a.md", "--json"))["revisions"]]
+
+    assert reached() == [False] * 4, "no run has begun to keep them"
+    keep(settings, Kept(since=ago(60)))
+    assert reached() == [False, True, True, True]
+    keep(settings, Kept(since=ago(15)))
+    assert reached() == [False, False, True, True]
+    lines = [line.split("\t") for line in say("history", "a.md").splitlines()]
+    assert [line[6] for line in lines] == ["no", "no", "yes", "yes"]
+    assert [line[1] for line in lines] == [*(line[0] for line in lines[1:]), "now"]
+
+    gone = row("a.md", serial=4, state=DocState.DELETED, committed_at=ago(5))
+    committed(settings, gone)
+    assert reached() == [False] * 5
+    keep(settings, Kept(since=ago(15), deleted_since=ago(9)))
+    assert reached() == [False, False, True, True, False]
+
+
+def test_history_names_the_setting_if_nothing_is_kept(
+    settings: Settings, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    committed(settings, row("a.md", revision="r0"))
+    (tmp_path / "quarry.yaml").write_text("stores: {vectors: memory}\n")
+    assert run(["history", "a.md"]) == 0
+    assert "stores.retention_days" in capsys.readouterr().err
+
+
+def keep(settings: Settings, kept: Kept) -> None:
+    catalog = open_catalog(settings, "g1")
+    catalog.keep(kept)
+    catalog.close()
 
 
 def test_a_name_that_none_or_several_documents_have_is_an_error(

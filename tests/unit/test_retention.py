@@ -13,6 +13,7 @@ from quarry import retention, revisions
 from quarry.errors import AsOfError
 from quarry.past import check_kept, check_time, parse_time, standing
 from quarry.records import Document, Kept
+from quarry.settings import StoreSettings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryVectorStore
 from quarry.stores.sqlite import open_database
@@ -250,19 +251,19 @@ def test_without_a_retention_all_that_was_kept_goes(stores: Stores, clock: Clock
     sync(stores, NEW)
     clock.pass_(0.1)
     none = replace(stores, retention=timedelta(0))
-    assert retention.overdue(none.catalog, retention=none.retention, deleted=False, now=clock())
+    assert retention.overdue(none.catalog, StoreSettings(), now=clock())
     assert retention.expire(none) == 1
     assert stores.text.count() == stores.vectors.count() == 2
     assert stores.catalog.kept() == Kept()
-    assert not retention.overdue(none.catalog, retention=none.retention, deleted=False, now=clock())
+    assert not retention.overdue(none.catalog, StoreSettings(), now=clock())
 
 
 def test_a_run_with_nothing_to_do_is_told_when_something_has_expired(
     stores: Stores, clock: Clock
 ) -> None:
     def overdue(deleted: bool = False) -> bool:
-        kept_for = stores.retention
-        return retention.overdue(stores.catalog, retention=kept_for, deleted=deleted, now=clock())
+        settings = StoreSettings(retention_days=2, retain_deleted=deleted)
+        return retention.overdue(stores.catalog, settings, now=clock())
 
     sync(stores, OLD)
     sync(stores, NEW)

@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import typer
 
+from quarry import past
 from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import print_json, print_line, print_note
@@ -62,6 +64,15 @@ FilterOption = Annotated[
 VersionsOption = Annotated[
     bool, typer.Option("--all-versions", help="Superseded versions of a series as well.")
 ]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="What was served then, within stores.retention_days: 2026-01-31 (the end of that "
+        "day, UTC) or 2026-01-31T14:30Z.",
+    ),
+]
 
 
 def search(
@@ -74,6 +85,7 @@ def search(
     top_k: TopOption = None,
     filter: FilterOption = "",
     all_versions: VersionsOption = False,
+    as_of: AsOfOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -90,6 +102,7 @@ def search(
         top_k=top_k,
         filter=filter,
         all_versions=all_versions,
+        as_of=as_of,
     )
     reply = respond(settings, "search", query)
     print_reply(reply, search_lines, as_json=as_json)
@@ -105,6 +118,7 @@ def ask(
     top_k: TopOption = None,
     filter: FilterOption = "",
     all_versions: VersionsOption = False,
+    as_of: AsOfOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -122,6 +136,7 @@ def ask(
         top_k=top_k,
         filter=filter,
         all_versions=all_versions,
+        as_of=as_of,
     )
     reply = respond(settings, "answer", query)
     print_reply(reply, answer_lines, as_json=as_json)
@@ -143,6 +158,9 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     from serve.question import ask as check
 
     check(request, settings.retrieval)  # before a model is loaded or a server is asked
+    if request.as_of:
+        kept_for = timedelta(days=settings.stores.retention_days)
+        past.check_time(request.as_of, retention=kept_for, now=datetime.now(UTC))
     began = time.monotonic()
     server = RunningServer.find(settings.data_dir)
     if server is not None:
@@ -186,6 +204,7 @@ def print_reply(
 
 def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
     """What a server makes of the same body."""
+    as_of = query.get("as_of")
     return SearchRequest(
         question=query["question"],
         principal=principal_of(settings, query.get("as", ""), query.get("groups")),
@@ -193,6 +212,7 @@ def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
         top_k=query.get("top_k") or settings.retrieval.top_k,
         filter=query["filter"],
         all_versions=query["all_versions"],
+        as_of=past.parse_time(as_of, datetime.now(UTC)) if as_of is not None else None,
         deadline_s=settings.serve.deadline_s,
     )
 
@@ -216,6 +236,7 @@ def query_of(
     top_k: int | None,
     filter: str,
     all_versions: bool,
+    as_of: str | None,
 ) -> dict[str, Any]:
     """The body of the HTTP API; what is not given is left to the server's settings."""
     query: dict[str, Any] = {
@@ -230,4 +251,6 @@ def query_of(
         query["groups"] = [group.strip() for group in groups.split(",") if group.strip()]
     if top_k is not None:
         query["top_k"] = top_k
+    if as_of is not None:
+        query["as_of"] = as_of
     return query

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +14,8 @@ from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line, print_note, print_table
 from quarry.cli.server import RunningServer
 from quarry.errors import UsageError
+from quarry.past import Span, spans, visible
+from quarry.ports import Catalog
 from quarry.records import DocState, Document
 from quarry.settings import Settings
 
@@ -77,37 +82,39 @@ def history(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show the committed revisions of one document, oldest first."""
+    """Show the committed revisions of one document, oldest first.
+
+    Each commit is shown from when to when it stood, and whether search and ask still reach it with
+    --as-of (settings stores.retention_days and retain_deleted).
+    """
     settings = settings_of(context, config)
     with live_catalog(settings) as live:
         if live is None:
             raise UsageError(NOTHING_YET)
         row = find(live.catalog, document)
         snapshots = live.catalog.history(row.doc_id)
+        reached = _reached(settings, live.catalog, snapshots)
+    pairs = [(span, span.snapshot.serial in reached) for span in spans(snapshots)]
     if as_json:
-        print_json(
-            {
-                "doc_id": row.doc_id,
-                "uri": row.uri,
-                "revisions": [_snapshot_json(snapshot) for snapshot in snapshots],
-            }
-        )
+        revisions = [_snapshot_json(span, readable) for span, readable in pairs]
+        print_json({"doc_id": row.doc_id, "uri": row.uri, "revisions": revisions})
         return
+    header = ("committed", "until", "state", "version", "revision", "chunks", "--as-of")
     print_table(
-        ("committed", "state", "version", "revision", "chunks", "readable by", "reason"),
-        (
-            (
-                _time(snapshot),
-                snapshot.state.value,
-                snapshot.version,
-                snapshot.revision or "none",
-                snapshot.chunk_count,
-                ", ".join(snapshot.acl) or "nobody",
-                snapshot.error,
-            )
-            for snapshot in snapshots
-        ),
+        (*header, "readable by", "reason"), (_snapshot_cells(span, yes) for span, yes in pairs)
     )
+    if not settings.stores.retention_days:
+        print_note("Replaced revisions are not kept; stores.retention_days says for how long.")
+
+
+def _reached(settings: Settings, catalog: Catalog, snapshots: Sequence[Document]) -> set[int]:
+    """Serials of the snapshots that a search of the past still finds something of."""
+    kept, retention = catalog.kept(), timedelta(days=settings.stores.retention_days)
+    if not retention or kept.since is None:
+        return set()
+    since = max(kept.since, datetime.now(UTC) - retention)
+    still = visible(snapshots, replace(kept, since=since))
+    return {span.snapshot.serial for span in still if span.snapshot.revision}
 
 
 def document_json(row: Document) -> dict[str, Any]:
@@ -155,16 +162,33 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
     return lines if report["generation"] else [*lines, NOTHING_YET]
 
 
-def _snapshot_json(snapshot: Document) -> dict[str, Any]:
-    committed = snapshot.committed_at
+def _snapshot_json(span: Span, readable: bool) -> dict[str, Any]:
+    snapshot, committed = span.snapshot, span.snapshot.committed_at
     return {
         **document_json(snapshot),
         "version": snapshot.version,
         "status": snapshot.status.value,
         "serial": snapshot.serial,
         "committed_at": committed.isoformat() if committed else None,
+        "replaced_at": span.until.isoformat() if span.until else None,
+        "as_of": readable,
     }
 
 
-def _time(snapshot: Document) -> str:
-    return f"{snapshot.committed_at:%Y-%m-%d %H:%M:%S}" if snapshot.committed_at else "unknown"
+def _snapshot_cells(span: Span, readable: bool) -> tuple[object, ...]:
+    snapshot = span.snapshot
+    return (
+        _time(snapshot.committed_at) or "unknown",
+        _time(span.until) or "now",
+        snapshot.state.value,
+        snapshot.version,
+        snapshot.revision or "none",
+        snapshot.chunk_count,
+        "yes" if readable else "no",
+        ", ".join(snapshot.acl) or "nobody",
+        snapshot.error,
+    )
+
+
+def _time(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else ""

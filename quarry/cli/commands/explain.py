@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from quarry.cli.commands.ask import (
+    AsOfOption,
     AsOption,
     FilterOption,
     GroupsOption,
@@ -44,6 +45,7 @@ def explain(
     top_k: TopOption = None,
     filter: FilterOption = "",
     all_versions: VersionsOption = False,
+    as_of: AsOfOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -61,6 +63,7 @@ def explain(
         top_k=top_k,
         filter=filter,
         all_versions=all_versions,
+        as_of=as_of,
     )
     reply = respond(settings, "explain", {**query, "expect": expect or []})
     print_reply(reply, explanation_lines, as_json=as_json)
