@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -123,18 +124,23 @@ class Reader:
     def _read(self, task: Task, before: Mapping[str, _Seen]) -> Iterator[_Draft | Done | End]:
         found: set[str] = set()
         rows = 0
+        many = False
         beside: Mapping[str, object] | None = None
         fault = ParseError(DocState.EMPTY, _NO_TEXT)
         try:
             beside = self._sources[task.source].metadata(task.item)
-            for parsed in self._parsed(task):
-                if parsed.record and not task.several:
-                    yield from self._read_records(task)
-                    return
-                document = self._document(task, parsed, beside)
-                found.add(document.doc_id)
-                rows += 1
-                yield _row(task, document, parsed, before)
+            with closing(self._parsed(task)) as documents:
+                for parsed in documents:
+                    many = bool(parsed.record) and not task.several
+                    if many:
+                        break
+                    document = self._document(task, parsed, beside)
+                    found.add(document.doc_id)
+                    rows += 1
+                    yield _row(task, document, parsed, before)
+            if many:  # by now the first reading has given its parser back
+                yield from self._read_records(task)
+                return
             if rows:
                 gone = [doc_id for doc_id, seen in before.items() if not seen.deleted]
                 yield End(
@@ -157,7 +163,7 @@ class Reader:
         yield _row(task, self._document(task, parsed, beside), parsed, before)
         yield End(task=task.number, documents=rows + 1, state=state, reason=fault.reason)
 
-    def _parsed(self, task: Task) -> Iterator[ParsedDocument]:
+    def _parsed(self, task: Task) -> Generator[ParsedDocument]:
         if task.item.size > self._settings.ingest.max_bytes:
             limit = self._settings.ingest.max_bytes
             raise ParseError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from ingest.work import Done, End, Row, Task, Work, pack, unpack
 from quarry import ids, revisions
 from quarry.errors import ModelError, ParseError, RowsRejected, StoreUnavailable
 from quarry.models.fakes import FakeEmbedder
+from quarry.ports import Parser
 from quarry.records import (
     Block,
     BlockKind,
@@ -88,6 +90,7 @@ class Bench:
         default_factory=lambda: Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
     )
     embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
+    parser: Parser = field(default_factory=FakeParser)
     recipe: str = "r1"
     settings: Settings = field(
         default_factory=lambda: Settings(sources={"s": SourceSettings(default_acl=("public",))})
@@ -99,7 +102,7 @@ class Bench:
     def read(self, *addresses: str, several: bool = False) -> list[Row]:
         reader = Reader(
             sources=[self.source],
-            parser=FakeParser(),
+            parser=self.parser,
             chunker=Chunker(self.embedder, self.settings.chunking),
             catalog=self.stores.catalog,
             config=ReadSettings(settings=self.settings, recipe=self.recipe, threads=2),
@@ -157,6 +160,22 @@ def test_a_file_that_turns_out_to_hold_records_is_read_once_more_and_sent_once()
     assert source.reads == ["c.jsonl", "c.jsonl"]
     assert len(works(rows)) == 2
     assert [end.documents for end in ends(rows)] == [2]
+
+
+def test_a_file_is_read_once_more_only_after_its_first_reading_has_let_its_parser_go() -> None:
+    class OneAtATime(FakeParser):
+        """A pool of one process that is held until the documents have all been taken."""
+
+        def parse(self, content: bytes, item: SourceItem) -> Iterator[ParsedDocument]:
+            assert process.acquire(blocking=False), "it would wait for ever"
+            try:
+                yield from super().parse(content, item)
+            finally:
+                process.release()
+
+    process = threading.Semaphore(1)
+    bench = Bench(FakeSource({"c.jsonl": "one|First.\ntwo|Second."}), parser=OneAtATime())
+    assert [work.document.state for work in works(bench.read())] == ["indexed", "indexed"]
 
 
 def test_a_failure_is_one_document_with_a_state_and_the_others_go_on() -> None:
