@@ -7,7 +7,7 @@ what callers get.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,8 @@ from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
 from quarry.cli.output import print_note
 from quarry.cli.progress import progress_display
 from quarry.cli.server import RunningServer
-from quarry.errors import UsageError
-from quarry.records import Message, Mode, Principal, SearchRequest
+from quarry.errors import ParseError, UsageError
+from quarry.records import Message, Mode, ParsedDocument, Principal, SearchRequest
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def open_system(settings: Settings) -> Iterator[System]:
         corpus = Corpus.read(stores.catalog, stores.text)
         people = _People(settings)
         yield System(
-            ask=_asking(engine, settings, people),
+            ask=asking(engine, settings, people),
             inside=Inside(
                 corpus=corpus,
                 people=people.of_case,
@@ -181,7 +181,8 @@ class _People:
         return principal if groups is None else replace(principal, groups=tuple(groups))
 
 
-def _asking(engine: Engine, settings: Settings, people: _People) -> Any:
+def asking(engine: Engine, settings: Settings, people: _People) -> Any:
+    """An in-process `Ask` over an engine."""
     from serve.http.schemas import answer_json, search_json
 
     async def ask(endpoint: str, body: dict[str, Any]) -> Mapping[str, Any]:
@@ -207,3 +208,32 @@ def request_of(settings: Settings, body: Mapping[str, Any], principal: Principal
         conversation=tuple(Message(**turn) for turn in body.get("conversation", ())),
         deadline_s=DEADLINE_S,
     )
+
+
+def extracted(settings: Settings, documents: Sequence[Documents]) -> dict[str, str]:
+    """The text that the parsers get from every document of the folders now, by address; a document
+    that cannot be parsed has none."""
+    from ingest.parsers.sandbox import ParserPool
+    from ingest.sources import open_source
+
+    parser = ParserPool(settings)
+    texts: dict[str, str] = {}
+    try:
+        for each in documents:
+            source = open_source(str(each.folder), name=each.source)
+            for item in source.list():
+                try:
+                    parsed = list(parser.parse(source.read(item), item))
+                except ParseError:
+                    continue
+                texts[item.uri] = "\n".join(_words(parsed))
+    finally:
+        parser.close()
+    return texts
+
+
+def _words(parsed: Iterable[ParsedDocument]) -> Iterator[str]:
+    for document in parsed:
+        for block in document.blocks:
+            yield block.text
+            yield from (" ".join(row) for row in block.rows)

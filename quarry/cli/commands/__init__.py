@@ -7,6 +7,7 @@ import typer
 from quarry.cli.commands import (
     ask,
     calibrate,
+    diagnose,
     doctor,
     documents,
     evaluate,
@@ -33,3 +34,4 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify.verify)
     app.command("doctor")(doctor.doctor)
     app.add_typer(evaluate.app, name="eval")
+    app.command("diagnose")(diagnose.diagnose)
