@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from quarry.access import Filter
 from quarry.errors import Conflict
@@ -22,6 +22,7 @@ from quarry.records import (
     Generation,
     Hit,
     Kept,
+    Message,
     ParsedDocument,
     Piece,
     Prompt,
@@ -106,8 +107,25 @@ class Generator(TokenCounter, Protocol):
     @property
     def name(self) -> str: ...
 
+    def count_prompt(self, messages: Sequence[Message]) -> int:
+        """Tokens of a whole prompt as the model reads it, its chat template included."""
+        ...
+
     def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """The answer in pieces; the last one has `stop`. Closing the iterator cancels."""
+        ...
+
+
+@runtime_checkable
+class OwnsProcesses(Protocol):
+    """A model that runs in processes of its own."""
+
+    def check_health(self) -> None:
+        """Raises ModelError once they have died."""
+        ...
+
+    def close(self) -> None:
+        """Ends them; nothing may be asked afterwards."""
         ...
 
 

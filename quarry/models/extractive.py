@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from quarry.models.quoting import Chooser
 from quarry.ports import Embedder
-from quarry.records import Piece, Prompt, StopReason
+from quarry.records import Message, Piece, Prompt, StopReason
 from quarry.text import REFUSAL
 
 
@@ -31,6 +31,9 @@ class ExtractiveGenerator:
         if self._embedder is not None:
             return self._embedder.count_tokens(texts)
         return [len(text.split()) for text in texts]
+
+    def count_prompt(self, messages: Sequence[Message]) -> int:
+        return sum(self.count_tokens([message.content for message in messages]))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """One piece a quote, ending in its citation; or `REFUSAL` and nothing else."""

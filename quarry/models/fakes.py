@@ -13,7 +13,7 @@ import numpy as np
 
 from quarry.ids import digest
 from quarry.models.vectors import unit_rows
-from quarry.records import EmbedderFingerprint, Piece, Prompt, StopReason, Vector, Vectors
+from quarry.records import EmbedderFingerprint, Message, Piece, Prompt, StopReason, Vector, Vectors
 from quarry.text import REFUSAL, analyze, sentences
 
 _SPECIAL_TOKENS = 2
@@ -114,6 +114,9 @@ class FakeGenerator:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
+    def count_prompt(self, messages: Sequence[Message]) -> int:
+        return sum(self.count_tokens([message.content for message in messages]))
+
     async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         words = _answer(prompt).split(" ")
         shown = words[: prompt.max_tokens]
@@ -122,7 +125,7 @@ class FakeGenerator:
             yield Piece(text=f" {word}" if position else word)
         yield Piece(
             stop=StopReason.END if len(shown) == len(words) else StopReason.LENGTH,
-            prompt_tokens=sum(self.count_tokens([m.content for m in prompt.messages])),
+            prompt_tokens=self.count_prompt(prompt.messages),
             completion_tokens=len(shown),
         )
 

@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from tenacity import wait_exponential_jitter as backoff
 
 from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
-from quarry.records import Piece, Prompt, StopReason
+from quarry.records import Message, Piece, Prompt, StopReason
 from quarry.settings import GeneratorSettings
 
 _log = structlog.get_logger(__name__)
@@ -30,6 +30,8 @@ _CONNECT_S = 5.0
 _MAX_WAIT_S = 10.0
 _BYTES_PER_TOKEN = 3
 """UTF-8 bytes a token at least, in English (about 4) as in Chinese (3 to 4)."""
+_TURN_TOKENS = 16
+"""Of the template for each turn; the longest known ones take about ten."""
 _BUSY = frozenset({429, 502, 503, 504})
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
@@ -69,6 +71,11 @@ class OpenAIGenerator:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """An upper estimate from the length in bytes; the endpoint's tokenizer is not known."""
         return [-(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN) for text in texts]
+
+    def count_prompt(self, messages: Sequence[Message]) -> int:
+        """As `count_tokens`, with room for what a chat template puts round each turn."""
+        counts = self.count_tokens([message.content for message in messages])
+        return sum(counts) + _TURN_TOKENS * (len(messages) + 1)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """Pieces as they come; the last one has the stop reason and the endpoint's usage."""

@@ -93,5 +93,15 @@ class GeneratorContract:
         assert 0 <= nothing <= short < long
         assert generator.count_tokens([]) == []
 
+    def test_a_prompt_counts_at_least_as_much_as_its_texts(self, generator: Generator) -> None:
+        turns = [
+            Message(role="system", content="Be brief."),
+            Message(role="user", content="A tent"),
+        ]
+        alone = generator.count_tokens([turn.content for turn in turns])
+        assert generator.count_prompt(turns) >= sum(alone)
+        longer = [*turns, Message(role="user", content="a dry tent " * 50)]
+        assert generator.count_prompt(longer) > generator.count_prompt(turns)
+
     def test_it_has_a_name(self, generator: Generator) -> None:
         assert generator.name
