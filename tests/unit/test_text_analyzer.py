@@ -79,6 +79,12 @@ def test_tokens_hold_nothing_that_a_tokenizer_splits_at(text: str) -> None:
         assert regex.fullmatch(r"[\p{L}\p{M}\p{N}]+", token)
 
 
+@given(st.text(alphabet="ab1'.,-_ \nSx9"))
+def test_the_short_way_for_ascii_gives_the_same_words(text: str) -> None:
+    """A letter beyond ASCII at the end sends the text the long way and adds one token."""
+    assert analyze(text + " я", codes=()) == [*analyze(text, codes=()), "я"]
+
+
 def test_identifiers_that_are_known_are_taken_as_given() -> None:
     text = "See E-1042 and v1.2.3."
     assert analyze(text, codes=identifiers(text)) == analyze(text)

@@ -27,6 +27,12 @@ PAGE = 1000
 TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
 
 
+class _Json(es.OrjsonSerializer):  # type: ignore[misc]
+    """Answers of hundreds of passages are parsed three times as fast by it."""
+
+    mimetype = "application/vnd.elasticsearch+json"
+
+
 class Cluster:
     """Calls with a time limit each and one in all; raises only errors of `quarry.errors`."""
 
@@ -37,6 +43,7 @@ class Cluster:
             settings.url,
             api_key=key,
             request_timeout=settings.timeout_s,
+            serializers={_Json.mimetype: _Json()},
             max_retries=0,  # ours have a total
             retry_on_timeout=False,
         )
