@@ -180,12 +180,20 @@ class ModelHandles:
             vector: Vector = await call(self.embedder.embed, question)
             return vector
 
+        async def embed_passages(texts: Sequence[str]) -> Vectors:
+            vectors: Vectors = await call(self.embedder.embed_documents, texts)
+            return vectors
+
         async def count_tokens(texts: Sequence[str]) -> list[int]:
             counts: list[int] = await call(self.generator.count_tokens, texts)
             return counts
 
         return SearchModels(
-            embed=embed, rerank=rerank if reranker else None, count_tokens=count_tokens
+            embed=embed,
+            embed_passages=embed_passages,
+            rerank=rerank if reranker else None,
+            count_tokens=count_tokens,
+            write=RemoteGenerator(self.generator).stream,
         )
 
 

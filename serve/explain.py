@@ -25,10 +25,10 @@ from quarry.explanation import (
 from quarry.records import Answer, AnswerStatus, Candidate, Prompt, StageRecord
 from quarry.text import folded, holds_any
 from serve.evidence import Chosen
-from serve.fuse import ranks
 from serve.graph import Examined
 from serve.locate import Held, Located
 from serve.retrieve import Found
+from serve.rrf import ranks
 from serve.select import Selected
 from serve.stage import Drop
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarry.calibration import Calibration, load_calibration
+from quarry.glossary import Glossary, load_glossary
 from quarry.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
     calibration: Calibration | None = None
+    glossary: Glossary | None = None
 
 
 def load_extras(settings: Settings) -> Extras:
     """Raises ConfigError for a file that cannot be used."""
-    return Extras(calibration=load_calibration(settings))
+    path = settings.retrieval.rewrite.glossary_file
+    return Extras(
+        calibration=load_calibration(settings),
+        glossary=load_glossary(path) if path else None,
+    )

@@ -1,22 +1,15 @@
-"""Reciprocal rank fusion of the legs, and the lane for exact identifiers.
-
-RRF: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank
-learning methods", SIGIR 2009; score(d) = Σ over lists of 1 / (k + rank of d).
-"""
+"""Reciprocal rank fusion of the legs, and the lane for exact identifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from quarry.records import Candidate, Signals, StageRecord
 from quarry.text import identifiers
 from serve.question import Asked
 from serve.retrieve import Found
+from serve.rrf import ranks, rrf
 from serve.stage import Stopwatch
-
-Key = TypeVar("Key", bound=Hashable)
 
 NO_LANE = (0, 0)
 """Where a candidate stands that holds no identifier of the question."""
@@ -48,20 +41,6 @@ def fuse(found: Found, asked: Asked, *, rrf_k: int) -> tuple[list[Candidate], St
     fused.sort(key=lambda c: (lane(c, asked), -c.score, c.chunk.chunk_id))
     exact = sum(lane(candidate, asked) < NO_LANE for candidate in fused)
     return fused, watch.done(len(fused), rrf_k=rrf_k, exact_identifier=exact)
-
-
-def ranks(ordered: Iterable[Key]) -> dict[Key, int]:
-    """1-based rank of each key; a repeated key keeps its first place and takes up no other."""
-    return {key: rank for rank, key in enumerate(dict.fromkeys(ordered), start=1)}
-
-
-def rrf(lists: Sequence[Iterable[Key]], *, k: int) -> dict[Key, float]:
-    """Fused score of every key in any list; each list is best first."""
-    scores: dict[Key, float] = {}
-    for ordered in lists:
-        for key, rank in ranks(ordered).items():
-            scores[key] = scores.get(key, 0.0) + 1.0 / (k + rank)
-    return scores
 
 
 def lane(candidate: Candidate, asked: Asked) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The whole path of a question, in order; each stage is a module of its name.
 
-    question → retrieve (embed, dense ∥ lexical, hydrate, catalog check) → fuse → rerank
-      → evidence → prompt → generate → answer
+    question → rewrite → retrieve (embed, dense ∥ lexical, hydrate, catalog check) → fuse → rerank
+      → select → evidence → prompt → generate → answer
 
 `Searcher` works on the stores, `Answerer` on what it gathered: in process both are here, in Ray
 Serve they are in two deployments.
@@ -32,6 +32,7 @@ from serve.prompt import build, overhead_tokens
 from serve.question import Asked, ask
 from serve.rerank import rerank
 from serve.retrieve import retrieve
+from serve.rewrite import Rewriting, rewrite
 from serve.select import Selection, select
 from serve.stage import Deadline, Run, Threads
 
@@ -112,8 +113,11 @@ class Searcher:
     async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, Sequence[Candidate]]:
         rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
         asked = run.add(*ask(request, self.settings.retrieval))
+        rewriting = self._rewriting
+        if rewriting.wanted(request.conversation):
+            asked = run.add(*await rewrite(asked, request.conversation, rewriting, run))
         found, records = await retrieve(
-            asked, index=self.index, embed=self.models.embed, threads=self.threads, run=run
+            asked, index=self.index, models=self.models, threads=self.threads, run=run
         )
         ranked: Sequence[Candidate] = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
         if self.models.rerank is not None and request.rerank:
@@ -125,6 +129,16 @@ class Searcher:
         if selection.wanted:
             ranked = run.add(*await select(ranked, asked, selection, run)).kept
         return asked, ranked
+
+    @property
+    def _rewriting(self) -> Rewriting:
+        return Rewriting(
+            settings=self.settings.retrieval.rewrite,
+            glossary=self.extras.glossary,
+            write=self.models.write,
+            max_chars=self.settings.retrieval.max_question_chars,
+            context_tokens=self.settings.generator.context_tokens,
+        )
 
     @property
     def _selection(self) -> Selection:

@@ -1,4 +1,4 @@
-"""The models as the graph awaits them: four async callables.
+"""The models as the graph awaits them: async callables.
 
 In process they wrap a thread; in Ray Serve they wrap a deployment handle (`serve/deployments.py`).
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from quarry.ports import Embedder, Generator, Reranker
-from quarry.records import Piece, Prompt, Vector
+from quarry.records import Piece, Prompt, Vector, Vectors
 from quarry.settings import GeneratorSettings, Settings
 from serve.stage import Threads
 
@@ -26,6 +26,7 @@ class Scores:
 
 
 Embed: TypeAlias = Callable[[str], Awaitable[Vector]]
+EmbedPassages: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors]]
 Rerank: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Scores]]
 Generate: TypeAlias = Callable[[Prompt], AsyncIterator[Piece]]
 CountTokens: TypeAlias = Callable[[Sequence[str]], Awaitable[list[int]]]
@@ -36,8 +37,11 @@ class SearchModels:
     """What a search needs; `count_tokens` counts as the generator does."""
 
     embed: Embed
+    embed_passages: EmbedPassages
     rerank: Rerank | None
     count_tokens: CountTokens
+    write: Generate
+    """For what is written before the search; answers are written elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +83,18 @@ def search_models(models: LoadedModels, threads: Threads) -> SearchModels:
     async def embed(question: str) -> Vector:
         return await threads(models.embedder.embed_question, question)
 
+    async def embed_passages(texts: Sequence[str]) -> Vectors:
+        return await threads(models.embedder.embed_documents, texts)
+
     async def count_tokens(texts: Sequence[str]) -> list[int]:
         return await threads(models.generator.count_tokens, texts)
 
     return SearchModels(
         embed=embed,
+        embed_passages=embed_passages,
         rerank=_rerank(models.reranker, threads) if models.reranker else None,
         count_tokens=count_tokens,
+        write=models.generator.stream,
     )
 
 

@@ -25,6 +25,7 @@ class Asked:
     top_k: int
     candidates: int
     """Rows asked of each leg at first."""
+    rrf_k: int
     all_versions: bool
     filter: Filter
     """What the caller asked for; the catalog check holds every candidate to it exactly."""
@@ -36,6 +37,17 @@ class Asked:
     """What was served then is searched; None: what is served now."""
     lane: frozenset[str]
     """Identifiers of the question; passages that hold one stand first."""
+    wordings: tuple[str, ...] = ()
+    """Other ways to ask the question, searched as well."""
+    guesses: tuple[str, ...] = ()
+    """Made-up answers, whose vectors are searched together with the question's."""
+    expansions: tuple[str, ...] = ()
+    """Other words for terms of the question, for the lexical leg."""
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Identifiers of the question, whether they lead or not."""
+        return self.lane.union(identifiers(self.question))
 
 
 def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, StageRecord]:
@@ -62,6 +74,7 @@ def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, Sta
         mode=request.mode,
         top_k=request.top_k,
         candidates=settings.candidates,
+        rrf_k=settings.rrf_k,
         all_versions=request.all_versions,
         filter=wanted,
         where=where,

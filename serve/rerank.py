@@ -11,9 +11,10 @@ import structlog
 from quarry.errors import ModelError, QuarryError
 from quarry.records import Candidate, StageRecord
 from quarry.text import embedded_text
-from serve.fuse import lane, rrf
+from serve.fuse import lane
 from serve.models import Rerank, Scores
 from serve.question import Asked
+from serve.rrf import rrf
 from serve.stage import Run, Stopwatch
 
 _log = structlog.get_logger(__name__)

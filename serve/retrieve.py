@@ -22,7 +22,7 @@ from quarry.ids import token_serial
 from quarry.records import Candidate, Chunk, Document, Hit, StageRecord
 from serve.index import Index
 from serve.legs import Legs
-from serve.models import Embed
+from serve.models import SearchModels
 from serve.question import Asked
 from serve.stage import Drop, Run, Threads
 from serve.view import View
@@ -50,7 +50,7 @@ class Found:
 
 
 async def retrieve(
-    asked: Asked, *, index: Index, embed: Embed, threads: Threads, run: Run
+    asked: Asked, *, index: Index, models: SearchModels, threads: Threads, run: Run
 ) -> tuple[Found, list[StageRecord]]:
     """Every candidate that this person may read among the rows that the legs find.
 
@@ -58,7 +58,7 @@ async def retrieve(
     many, without what was turned down. Raises AsOfError for a time that cannot be gone back to,
     StoreUnavailable when no leg, or not the catalog, can be reached.
     """
-    legs = Legs(asked, index=index, embed=embed, threads=threads, run=run)
+    legs = Legs(asked, index=index, models=models, threads=threads, run=run)
     checker = _Checker(asked, index)
     await threads(checker.check_time)
     limit, looked_again, passes = max(asked.candidates, asked.top_k), 0, 0

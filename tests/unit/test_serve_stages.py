@@ -12,12 +12,13 @@ import pytest
 from quarry.records import Candidate, Chunk, Document, Evidence, Mode
 from quarry.text import REFUSAL
 from serve.evidence import Budget, Widen, choose
-from serve.fuse import fuse, ranks, rrf
+from serve.fuse import fuse
 from serve.models import Scores
 from serve.prompt import RULES, build, harmless
 from serve.question import ask
 from serve.rerank import rerank
 from serve.retrieve import Found
+from serve.rrf import ranks, rrf
 from serve.stage import Deadline, Run
 from tests.unit.serve_world import World, chunk_of, names, request
 
