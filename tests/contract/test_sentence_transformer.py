@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -14,6 +15,7 @@ from quarry.errors import ConfigError, ModelError
 from quarry.models.factory import load_embedder, load_reranker
 from quarry.models.late_interaction import LateInteractionReranker
 from quarry.models.location import locate
+from quarry.models.prompts import prompts_for
 from quarry.models.sentence_transformer import SentenceTransformerEmbedder
 from quarry.settings import EmbedderSettings, RerankerSettings
 from tests.contract.embedder import EmbedderContract, TokenEmbedderContract
@@ -119,6 +121,23 @@ def test_prompts_are_part_of_vectors_counts_and_fingerprint(
     assert prompted.count_tokens([text]) == exact.count_tokens([f"passage: {text}"])
     assert prompted.fingerprint.question_prompt == "query: "
     assert prompted.fingerprint.document_prompt == "passage: "
+
+
+@pytest.mark.parametrize("name", ["multilingual-e5-small", "bge-small-en-v1.5", "Qwen3-Embedding"])
+def test_prompts_known_by_the_models_name_reach_its_vectors(
+    exact: SentenceTransformerEmbedder, folder: Path, tmp_path: Path, name: str
+) -> None:
+    shutil.copytree(folder, tmp_path / name, copy_function=os.symlink)
+    embedder = SentenceTransformerEmbedder(
+        EmbedderSettings(model=str(tmp_path / name), dtype="float32")
+    )
+    prompts = prompts_for(name, {}, None, None)
+    assert prompts.question
+    text = "a dry tent"
+    expected = exact.embed_documents([prompts.question + text, prompts.document + text])
+    np.testing.assert_allclose(embedder.embed_question(text), expected[0], atol=1e-5)
+    np.testing.assert_allclose(embedder.embed_documents([text])[0], expected[1], atol=1e-5)
+    assert embedder.fingerprint.question_prompt == prompts.question
 
 
 def test_the_limit_of_the_settings_cannot_exceed_the_models(folder: Path) -> None:

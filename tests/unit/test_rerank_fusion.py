@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from quarry.records import Candidate, Chunk, Document, SearchRequest
@@ -70,3 +73,43 @@ async def test_what_is_below_the_depth_stays_behind_in_its_order():
     fused = [candidate("a", 0.3), candidate("b", 0.2), candidate("c", 0.1)]
     order = await reranked(fused, scoring(False, a=1.0, b=5.0), depth=2)
     assert [c.chunk.chunk_id for c in order] == ["b", "a", "c"]
+
+
+LOGITS = (-11.3, 4.2, -0.4, 9.8, 4.2, 0.0)
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+async def test_logits_and_the_probabilities_made_of_them_give_one_order(fuses):
+    fused = [candidate(f"d{n}", 1 / (61 + n)) for n in range(len(LOGITS))]
+    names = [c.chunk.chunk_id for c in fused]
+    logits = dict(zip(names, LOGITS, strict=True))
+    probabilities = {name: 1 / (1 + math.exp(-value)) for name, value in logits.items()}
+    one = await reranked(fused, scoring(fuses, **logits))
+    other = await reranked(fused, scoring(fuses, **probabilities))
+    assert [c.chunk.chunk_id for c in one] == [c.chunk.chunk_id for c in other]
+    if not fuses:
+        assert [c.chunk.chunk_id for c in one] == ["d3", "d1", "d4", "d5", "d2", "d0"]
+
+
+async def test_probabilities_that_are_all_rounded_to_one_keep_the_first_stages_order():
+    fused = [candidate(f"d{n}", 1 / (61 + n)) for n in range(100)]
+    order = await reranked(fused, scoring(False, **{f"d{n}": 1.0 for n in range(100)}), depth=100)
+    assert order == [replace(c, score=1.0, signals=order[0].signals) for c in fused]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+async def test_one_score_that_is_no_number_leaves_the_whole_list_as_it_was(bad):
+    fused = [candidate("a", 0.3), candidate("b", 0.2), candidate("c", 0.1)]
+    asked, _ = ask(SearchRequest(question="what"), RetrievalSettings())
+    run = Run(Deadline(10))
+    model = scoring(False, a=0.0, b=bad, c=5.0)
+    order, record = await rerank(fused, asked, model=model, depth=10, rrf_k=RRF_K, run=run)
+    assert order == fused
+    assert (run.degraded, record.count, record.detail) == (["rerank"], 0, {"skipped": True})
+
+
+async def test_without_candidates_the_model_is_not_asked():
+    async def model(question, passages):
+        raise AssertionError("asked")
+
+    assert await reranked([], model) == []
