@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Left out of `make test`: real servers (below) and tests/quality, which measures for minutes.
 SUITES := tests/unit tests/contract tests/e2e
 
-.PHONY: help setup lint test test-quality demo bench docs constraints servers servers-down test-servers chaos clean
+.PHONY: help setup lint test test-quality demo eval-examples eval-history bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ docs: $(STAMP) ## writes the generated parts of docs/configuration.md and docs/c
 	$(BIN)/python -m quarry.cli.reference --write
 
 # ---------------------------------------------------------------------------------- measuring
+
+eval-examples: $(STAMP) ## quarry eval on every example, each held to its gate; reports in .evals/reports
+	$(BIN)/python examples/evaluate.py $(NAMES)
+
+eval-history: $(STAMP) ## what each part of the search path brought, from fixed chunks to filters
+	$(BIN)/python examples/history.py
 
 bench: $(STAMP) ## ingest throughput and the time of each search stage
 	$(BIN)/python -m benchmarks

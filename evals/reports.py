@@ -109,7 +109,7 @@ def load_baseline(path: Path, cases: Sequence[Case]) -> tuple[str, list[CaseResu
         ]
         return f"{path.name}: {run['label']}", results
     except OSError as error:
-        raise UsageError(f"{path} cannot be read; name a file that --json wrote.") from error
+        raise UsageError(f"{path} cannot be read; name a file that --save wrote.") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UsageError(f"{path} is no report of quarry eval --json.") from error
 

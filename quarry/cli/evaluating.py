@@ -109,7 +109,7 @@ def open_system(settings: Settings) -> Iterator[System]:
         index = Index.of(generation.name, stores)
         engine = make_engine(settings, index=index, models=models, threads=threads)
         corpus = Corpus.read(stores.catalog, stores.text)
-        people = _People(settings)
+        people = Askers(settings)
         yield System(
             ask=asking(engine, settings, people),
             inside=Inside(
@@ -164,7 +164,7 @@ def described(settings: Settings) -> str:
     )
 
 
-class _People:
+class Askers:
     """The users file, read once."""
 
     def __init__(self, settings: Settings) -> None:
@@ -181,7 +181,7 @@ class _People:
         return principal if groups is None else replace(principal, groups=tuple(groups))
 
 
-def asking(engine: Engine, settings: Settings, people: _People) -> Any:
+def asking(engine: Engine, settings: Settings, people: Askers) -> Any:
     """An in-process `Ask` over an engine."""
     from serve.http.schemas import answer_json, search_json
 

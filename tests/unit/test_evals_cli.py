@@ -78,8 +78,7 @@ def test_a_gate_that_is_not_met_exits_with_four(world, capsys):
 
 
 def test_an_earlier_report_is_a_baseline(world, capsys):
-    _, before = report(capsys, "--config", "good.yaml")
-    (world / "before.json").write_text(json.dumps(before))
+    assert report(capsys, "--config", "good.yaml", "--save", "before.json")[0] == 0
     (world / "gate.yaml").write_text("no_lost: [hard]\n")
     code, told = report(
         capsys, "--config", "bad.yaml", "--baseline", "before.json", "--gate", "gate.yaml"
@@ -106,7 +105,7 @@ def test_only_the_cases_of_a_slice(world, capsys):
     [
         (["--url", "http://x", "--documents", "d"], "--url"),
         (["--gate", "none.yaml"], "no gate"),
-        (["--baseline", "none.json"], "--json"),
+        (["--baseline", "none.json"], "--save"),
         (["--url", "http://x", "--token-file", "none"], "token file"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -113,8 +114,12 @@ def run(
     baseline: Annotated[
         Path | None,
         typer.Option(
-            "--baseline", metavar="FILE", help="A report of --json to compare with, case by case."
+            "--baseline", metavar="FILE", help="A report of --save to compare with, case by case."
         ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Write the JSON of --json to a file as well."),
     ] = None,
     as_json: JsonOption = False,
     junit: Annotated[
@@ -166,7 +171,7 @@ def run(
             progress=_asked,
         ),
     )
-    _write(report, as_json=as_json, junit=junit, html=html)
+    _write(report, as_json=as_json, save=save, junit=junit, html=html)
     if not report.passed:
         raise typer.Exit(GATE_FAILED)
 
@@ -220,7 +225,11 @@ def _contestant(
     )
 
 
-def _write(report: Report, *, as_json: bool, junit: Path | None, html: Path | None) -> None:
+def _write(
+    report: Report, *, as_json: bool, save: Path | None, junit: Path | None, html: Path | None
+) -> None:
+    if save:
+        save.write_text(json.dumps(report.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     if junit:
         from evals.junit import junit_xml
 
