@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from quarry import retention
-from quarry.records import Mode, Principal, SearchRequest, Vector
-from quarry.settings import RetrievalSettings
+from quarry.models.extractive import ExtractiveGenerator
+from quarry.models.fakes import FakeEmbedder
+from quarry.records import PUBLIC, Mode, Principal, SearchRequest, Vector
+from quarry.settings import Settings
 from quarry.stores.factory import Stores
+from serve.engine import make_engine
 from serve.index import Index
-from serve.question import ask
-from serve.retrieve import retrieve
-from serve.stage import Deadline, Run, Threads
+from serve.models import LoadedModels
+from serve.stage import Threads
 from tests.unit.revision_world import WORD, Page, embed, sync
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -24,6 +26,25 @@ ALL = 100
 Change = Page | None
 Shown = dict[str, frozenset[str]]
 """Texts of each document."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a document's row says after some changes."""
+
+    served: Page | None = None
+    acl: tuple[str, ...] = ()
+
+    def after(self, page: Change) -> Row:
+        if page is None:
+            return Row(acl=self.acl)
+        if not page.broken:
+            return Row(page, page.acl)
+        if self.served is None:
+            return Row(acl=page.acl)
+        # What cannot be read leaves what is served, but takes rights away.
+        kept = self.acl if PUBLIC in page.acl else tuple(s for s in self.acl if s in page.acl)
+        return Row(replace(self.served, acl=kept), kept)
 
 
 @dataclass
@@ -49,30 +70,26 @@ class Past:
     def shown(self, hours: float, person: Principal) -> Shown:
         """What the search must show: the pages of that time that this person could read then and
         can read now."""
-        pages = {doc: self._page(doc, hours) for doc in self.changes}
         return {
-            doc: page.texts
-            for doc, page in pages.items()
-            if page and _reads(person, page) and self._reads_now(person, doc, hours)
+            doc: then.served.texts
+            for doc in self.changes
+            if (then := self._stands(doc, hours)).served
+            and _reads(person, then.served.acl)
+            and self._reads_now(person, doc, hours)
         }
 
-    def _page(self, doc: str, hours: float) -> Page | None:
-        """What was served then: a broken page leaves what there was."""
-        served: Page | None = None
+    def _stands(self, doc: str, hours: float) -> Row:
+        row = Row()
         for at, page in self.changes[doc]:
-            if at <= hours and not (page and page.broken):
-                served = page
-        return served
+            if at <= hours:
+                row = row.after(page)
+        return row
 
     def _reads_now(self, person: Principal, doc: str, hours: float) -> bool:
-        last: Page | None = None
-        for at, page in self.changes[doc]:
-            if page is None and at > hours and not self.stores.retain_deleted:
-                return False
-            # A document that was never read well has the labels of its latest reading.
-            if page and not (page.broken and self._page(doc, at)):
-                last = page
-        return last is not None and _reads(person, last)
+        deleted = any(page is None and at > hours for at, page in self.changes[doc])
+        if deleted and not self.stores.retain_deleted:
+            return False
+        return _reads(person, self._stands(doc, self.hours).acl)
 
     # ------------------------------------------------------------------------------- asking
 
@@ -86,55 +103,47 @@ class Past:
         candidates: int = ALL,
         filter: str = "",
     ) -> Shown:
-        return asyncio.run(self._found(hours, person, mode, top_k, candidates, filter))
-
-    async def _found(
-        self,
-        hours: float | None,
-        person: Principal,
-        mode: Mode,
-        top_k: int,
-        candidates: int,
-        filter: str,
-    ) -> Shown:
-        moment = None if hours is None else NOON + hours * HOUR
         request = SearchRequest(
             question=WORD,
             principal=person,
             mode=mode,
             top_k=top_k,
             filter=filter,
-            as_of=moment,
+            as_of=None if hours is None else NOON + hours * HOUR,
         )
-        asked, _ = ask(request, RetrievalSettings(candidates=candidates))
+        retrieval = {"candidates": candidates, "top_k": top_k}
+        settings = Settings.model_validate({"retrieval": retrieval})
+        models = LoadedModels(
+            embedder=WordEmbedder(),
+            reranker=None,
+            generator=ExtractiveGenerator(),
+            fallback=None,
+        )
         threads = Threads(2)
         try:
-            found, _ = await retrieve(
-                asked,
-                index=Index.of("g1", self.stores),
-                embed=_embed,
-                threads=threads,
-                run=Run(Deadline(60)),
-            )
+            index = Index.of("g1", self.stores)
+            engine = make_engine(settings, index=index, models=models, threads=threads)
+            result = asyncio.run(engine.search(request))
         finally:
             threads.close()
-        legs = {Mode.DENSE: [found.dense], Mode.LEXICAL: [found.lexical]}
-        for leg in legs.get(mode, [found.dense, found.lexical]):
-            assert len(leg) >= min(top_k, len(found.candidates)), "a leg did not reach k"
         shown: dict[str, set[str]] = {}
-        for candidate in found.candidates.values():
+        for candidate in result.candidates:
             shown.setdefault(candidate.document.doc_id, set()).add(candidate.chunk.text)
             assert candidate.chunk.revision == candidate.document.revision
+        assert result.degraded == ()
         return {doc: frozenset(texts) for doc, texts in shown.items()}
+
+
+class WordEmbedder(FakeEmbedder):
+    """Embeds questions as `sync` embeds passages."""
+
+    def embed_question(self, text: str) -> Vector:
+        return embed(text)
 
 
 def people(*groups: Sequence[str]) -> list[Principal]:
     return [Principal(user="x", groups=tuple(names)) for names in groups]
 
 
-def _reads(person: Principal, page: Page) -> bool:
-    return bool({"public", *person.groups} & set(page.acl))
-
-
-async def _embed(question: str) -> Vector:
-    return embed(question)
+def _reads(person: Principal, acl: Sequence[str]) -> bool:
+    return not {PUBLIC, *person.groups}.isdisjoint(acl)
