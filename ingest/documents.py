@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from ingest.chunking import Head
 from ingest.metadata import DocumentFields, document_fields
+from ingest.work import SERVED
 from quarry import ids
-from quarry.errors import ParseError
 from quarry.records import DocState, Document, ParsedDocument, SourceItem
 from quarry.settings import SourceSettings
 from quarry.text import clean
@@ -29,17 +29,12 @@ def document_of(
     """The row to commit, without serial and revision; its state says whether there is text.
 
     `beside` is the metadata kept beside the content; None: it could not be read, and so nobody may
-    read the document.
+    read the document. The ACL is that which the document has now, in whatever state it ends.
     """
-    state, reason = parsed.state, parsed.reason
     fields = DocumentFields(title=parsed.title, tenant=source.tenant)
     if beside is not None:
-        try:
-            fields = document_fields(parsed, beside, source)
-        except ParseError as error:
-            state, reason = DocState(error.state), error.reason
-    if fields.problem and state is DocState.INDEXED:
-        state, reason = DocState.PARTIAL, fields.problem
+        fields = document_fields(parsed, beside, source)
+    state, reason = _ending(parsed, fields)
     return Document(
         doc_id=ids.doc_id(item.source, item.address, parsed.record),
         source=item.source,
@@ -60,6 +55,16 @@ def document_of(
         acl=fields.acl,
         metadata=fields.metadata,
     )
+
+
+def _ending(parsed: ParsedDocument, fields: DocumentFields) -> tuple[DocState, str]:
+    """What became of the content counts before what is wrong with its metadata."""
+    told = " ".join(filter(None, (fields.fault, fields.problem)))
+    if parsed.state not in SERVED or not told:
+        return parsed.state, parsed.reason
+    if fields.fault:
+        return DocState.FAILED, told
+    return DocState.PARTIAL, " ".join(filter(None, (parsed.reason, told)))
 
 
 def head_of(document: Document) -> Head:

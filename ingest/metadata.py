@@ -21,9 +21,8 @@ from typing import Any
 
 import yaml
 
-from quarry.errors import ParseError
 from quarry.ids import digest
-from quarry.records import DocState, ParsedDocument, Scalar, Status
+from quarry.records import ParsedDocument, Scalar, Status
 from quarry.settings import SourceSettings
 
 MAX_YAML_CHARS = 65_536
@@ -62,7 +61,9 @@ class DocumentFields:
     meta_hash: str = ""
     """Changes when any other field does."""
     problem: str = ""
-    """Why the document is closed though an `acl` was given; to be shown, not to be raised."""
+    """What is wrong with it though it can be indexed, such as an `acl` that closes it."""
+    fault: str = ""
+    """Why it cannot be indexed; its `acl` and `tenant` hold all the same, for what is served."""
 
 
 def document_fields(
@@ -70,19 +71,17 @@ def document_fields(
 ) -> DocumentFields:
     """Merges what is known of one document; `beside` is what `Source.metadata` gave.
 
-    Raises ParseError (state failed) naming the field that is wrong, save for `acl`: that closes the
-    document and is told in `problem`, so that a slip never leaves a document open.
+    A field that is wrong is named in `fault`, save for `acl`: that closes the document and is told
+    in `problem`, so that a slip never leaves a document open.
     """
     given = _merged(parsed, beside)
     acl, problem = _acl(given, source)
+    fault = ""
     try:
         fields = _fields(given, parsed.title)
     except _WrongValue as wrong:
-        if not problem:
-            raise ParseError(DocState.FAILED, str(wrong)) from None
-        fields = {"title": parsed.title[:MAX_TITLE], "status": Status.DRAFT}
-        problem = f"{problem} {wrong}"
-    document = DocumentFields(tenant=source.tenant, acl=acl, problem=problem, **fields)
+        fields, fault = {"title": parsed.title[:MAX_TITLE]}, str(wrong)
+    document = DocumentFields(tenant=source.tenant, acl=acl, problem=problem, fault=fault, **fields)
     return _with_hash(document)
 
 

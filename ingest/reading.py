@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 import structlog
 
 from ingest.chunking import Chunker, ChunkJob
 from ingest.documents import document_of, failed, head_of
+from ingest.parsers.remains import own_metadata
 from ingest.plan import documents_of
 from ingest.work import SERVED, Done, End, Row, Task, Work
 from quarry import ids
 from quarry.errors import ParseError, QuarryError
 from quarry.ports import Catalog, Parser, Source
-from quarry.records import Block, DocState, Document, ParsedDocument
+from quarry.records import Block, DocState, Document, ParsedDocument, SourceItem
 from quarry.settings import Settings
 
 _log = structlog.get_logger(__name__)
@@ -52,6 +53,22 @@ class _Draft:
     seen: _Seen | None
     document: Document
     blocks: tuple[Block, ...]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far the reading of one address has come."""
+
+    task: Task
+    before: Mapping[str, _Seen]
+    """Documents that the address held, by id."""
+    beside: Mapping[str, object] | None = None
+    """Metadata beside the content; None: it is not known."""
+    content: bytes | None = None
+    found: set[str] = field(default_factory=set)
+    rows: int = 0
+    is_misjudged: bool = False
+    """It holds records, which its name does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,38 +135,19 @@ class Reader:
                 yield from self._read_records(task)
 
     def _read_records(self, task: Task) -> Iterator[_Draft | Done | End]:
-        rows = documents_of(self._catalog, task.item.source, task.item.address)
-        yield from self._read(replace(task, several=True), {row.doc_id: _seen(row) for row in rows})
+        yield from self._read(replace(task, several=True), self._before(task))
 
     def _read(self, task: Task, before: Mapping[str, _Seen]) -> Iterator[_Draft | Done | End]:
-        found: set[str] = set()
-        rows = 0
-        many = False
-        beside: Mapping[str, object] | None = None
-        fault = ParseError(DocState.EMPTY, _NO_TEXT)
+        reading = _Reading(task, before)
         try:
-            beside = self._sources[task.source].metadata(task.item)
-            with closing(self._parsed(task)) as documents:
-                for parsed in documents:
-                    many = bool(parsed.record) and not task.several
-                    if many:
-                        break
-                    document = self._document(task, parsed, beside)
-                    found.add(document.doc_id)
-                    rows += 1
-                    yield _row(task, document, parsed, before)
-            if many:  # by now the first reading has given its parser back
+            yield from self._documents(reading)
+            if reading.is_misjudged:  # by now the first reading has given its parser back
                 yield from self._read_records(task)
                 return
-            if rows:
-                gone = [doc_id for doc_id, seen in before.items() if not seen.deleted]
-                yield End(
-                    task=task.number,
-                    documents=rows,
-                    gone=tuple(doc_id for doc_id in gone if doc_id not in found),
-                    before=len(gone),
-                )
+            if reading.rows:
+                yield _end_of(reading)
                 return
+            fault = ParseError(DocState.EMPTY, _NO_TEXT)
         except ParseError as error:
             fault = error
         except QuarryError:
@@ -158,19 +156,72 @@ class Reader:
             _log.exception("reading_failed", address=task.item.address)
             reason = f"Reading it ran into a fault of the program ({type(error).__name__})."
             fault = ParseError(DocState.FAILED, reason)
-        state = DocState(fault.state)
-        parsed = ParsedDocument(state=state, reason=fault.reason)
-        yield _row(task, self._document(task, parsed, beside), parsed, before)
-        yield End(task=task.number, documents=rows + 1, state=state, reason=fault.reason)
+        yield from self._failure(reading, fault)
 
-    def _parsed(self, task: Task) -> Generator[ParsedDocument]:
-        if task.item.size > self._settings.ingest.max_bytes:
-            limit = self._settings.ingest.max_bytes
+    def _documents(self, reading: _Reading) -> Iterator[_Draft | Done]:
+        task = reading.task
+        reading.beside = self._sources[task.source].metadata(task.item)
+        reading.content = self._content(task)
+        with closing(self._parsed(reading.content, task.item)) as documents:
+            for parsed in documents:
+                if parsed.record and not task.several:
+                    reading.is_misjudged = True
+                    return
+                document = self._document(task, parsed, reading.beside)
+                reading.found.add(document.doc_id)
+                reading.rows += 1
+                yield _row(task, document, parsed, reading.before)
+
+    def _failure(self, reading: _Reading, fault: ParseError) -> Iterator[_Draft | Done | End]:
+        """The end of an address that could not be read as a whole.
+
+        What is served stays, with those rights that are known to hold now; where that cannot be
+        known, nobody reads it until it can.
+        """
+        task, state = reading.task, DocState(fault.state)
+        before = reading.before or self._before(task)
+        own_id = ids.doc_id(task.item.source, task.item.address)
+        done = {own_id, *reading.found}
+        unread = [doc_id for doc_id, seen in before.items() if seen.served and doc_id not in done]
+        said = own_metadata(
+            reading.content,
+            task.item.address,
+            state=state,
+            is_records=task.several or bool(unread),
+        )
+        parsed = ParsedDocument(state=state, reason=fault.reason, metadata=said or {})
+        document = self._document(task, parsed, reading.beside)
+        if said is None:
+            document = replace(document, acl=())
+        yield _row(task, document, parsed, before)
+        rows = reading.rows + 1
+        for row in self._rows(unread):
+            rights = replace(row, acl=document.acl, tenant=document.tenant)
+            left = failed(rights, state, fault.reason)
+            yield _Draft(task=task.number, seen=before[row.doc_id], document=left, blocks=())
+            rows += 1
+        yield End(task=task.number, documents=rows, state=state, reason=fault.reason)
+
+    def _before(self, task: Task) -> dict[str, _Seen]:
+        """All that the catalog knows of the documents of an address."""
+        rows = documents_of(self._catalog, task.item.source, task.item.address)
+        return {row.doc_id: _seen(row) for row in rows}
+
+    def _rows(self, doc_ids: Sequence[str]) -> Iterator[Document]:
+        for start in range(0, len(doc_ids), CHUNKED_TOGETHER):
+            yield from self._catalog.get(doc_ids[start : start + CHUNKED_TOGETHER]).values()
+
+    def _content(self, task: Task) -> bytes:
+        limit = self._settings.ingest.max_bytes
+        if task.item.size > limit:
             raise ParseError(
                 DocState.TOO_LARGE,
                 f"It has {task.item.size} bytes, and ingest.max_bytes allows {limit}.",
             )
-        yield from self._parser.parse(self._sources[task.source].read(task.item), task.item)
+        return self._sources[task.source].read(task.item)
+
+    def _parsed(self, content: bytes, item: SourceItem) -> Generator[ParsedDocument]:
+        yield from self._parser.parse(content, item)
 
     def _document(
         self, task: Task, parsed: ParsedDocument, beside: Mapping[str, object] | None
@@ -199,6 +250,16 @@ class Reader:
                 yield Work(task=draft.task, base=base, document=document)
             else:
                 yield Work(task=draft.task, base=base, document=document, chunks=chunks)
+
+
+def _end_of(reading: _Reading) -> End:
+    there = [doc_id for doc_id, seen in reading.before.items() if not seen.deleted]
+    return End(
+        task=reading.task.number,
+        documents=reading.rows,
+        gone=tuple(doc_id for doc_id in there if doc_id not in reading.found),
+        before=len(there),
+    )
 
 
 def _row(

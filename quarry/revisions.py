@@ -35,7 +35,7 @@ from quarry.attempts import (
     write,
 )
 from quarry.errors import Conflict
-from quarry.records import Chunk, DocState, Document, TextRow, Vector, VectorRow
+from quarry.records import PUBLIC, Chunk, DocState, Document, TextRow, Vector, VectorRow
 from quarry.stores.factory import Stores
 
 __all__ = [
@@ -117,11 +117,14 @@ def commit_many(
 def record_failure(stores: Stores, base: Document | None, document: Document) -> Document:
     """Commits how an attempt to read a document failed; what was served stays served.
 
-    Only `state` and `error` of `document` are taken if `base` is live. Raises Conflict.
+    If `base` is live, `state` and `error` of `document` are taken, and what it no longer grants
+    ends as in `narrow`: an edit that could not be read as a whole may have taken rights away. An
+    empty ACL closes what is served. Raises Conflict.
     """
     failed = document
     if base and base.revision:
-        failed = replace(base, state=document.state, error=document.error)
+        kept = _narrowed(base, document) or base
+        failed = replace(kept, state=document.state, error=document.error)
     failed = replace(
         failed,
         serial=base.serial if base else 0,
@@ -229,9 +232,11 @@ def _narrow_first(stores: Stores, attempts: Sequence[Attempt]) -> None:
 
 def _narrowed(base: Document, document: Document) -> Document | None:
     """`base` with only those grants that `document` keeps; None if it keeps all."""
-    kept = tuple(scope for scope in base.acl if scope in document.acl)
+    kept = base.acl
     if base.tenant != document.tenant:
         kept = ()
+    elif PUBLIC not in document.acl:  # everybody holds it, whatever else they hold
+        kept = tuple(scope for scope in base.acl if scope in document.acl)
     if not base.revision or kept == base.acl:
         return None
     return replace(base, acl=kept, meta_hash="")

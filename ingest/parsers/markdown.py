@@ -19,6 +19,9 @@ _FRONT = re.compile(
     r"---[ \t]*(?:\r\n|\r|\n)(.*?(?:\r\n|\r|\n)|)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)",
     re.S,
 )
+_NAMES_ACL = re.compile(r"^[ \t]*[{,]?[ \t]*[\"']?acl[\"']?[ \t]*:", re.I | re.M)
+_OPEN_FRONT = re.compile(r"---[ \t]*(?:\r\n|\r|\n)((?:[^\r\n]*(?:\r\n|\r|\n|\Z)){0,64})")
+"""Front matter that is not closed, as far as its first lines."""
 _LOOKS_LIKE_FIELDS = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'-][\w \"'.-]*:(?:\s|$)")
 _ATTRIBUTES = re.compile(
     r"[ \t]*\{:?[ \t]*((?:[#.][\w:.-]+|[\w-]+=(?:\"[^\"]*\"|\S+))[^{}]*)\}[ \t]*$"
@@ -48,10 +51,16 @@ def parse_markdown(text: str) -> ParsedDocument:
 def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
     """The fields between a first line `---` and the next `---` or `...`, and where the body starts.
 
-    Text between two rules that holds no fields is body.
+    Text between two rules that holds no fields is body. Raises ParseError (state failed) for
+    fields that cannot be read, and for an ACL that is named in front matter that does not end.
     """
     match = _FRONT.match(text)
-    if match is None or not (match[1].strip() and _LOOKS_LIKE_FIELDS.match(match[1])):
+    if match is None:
+        opened = _OPEN_FRONT.match(text)
+        if opened and _NAMES_ACL.search(opened[1]):
+            raise ParseError(DocState.FAILED, "Its front matter does not end; put --- below it.")
+        return {}, 0
+    if not (_LOOKS_LIKE_FIELDS.match(match[1]) or _NAMES_ACL.search(match[1])):
         return {}, 0
     try:
         return read_mapping(match[1]), match.end()

@@ -92,6 +92,12 @@ def route(content: bytes, address: str) -> Format:
     return _text_format(content, suffix)
 
 
+def named_format(address: str) -> Format | None:
+    """The format that an address claims by its suffix, whatever its bytes are."""
+    suffix = PurePosixPath(address).suffix.lower()
+    return Format.PARQUET if suffix == ".parquet" else _BY_NAME.get(suffix)
+
+
 def _text_format(content: bytes, suffix: str) -> Format:
     if suffix in _BINARY_NAMES:
         raise ParseError(

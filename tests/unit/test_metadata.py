@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any
 
@@ -10,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.metadata import DocumentFields, document_fields, read_mapping
-from quarry.errors import ParseError
-from quarry.records import DocState, ParsedDocument, Scalar, Status
+from quarry.records import ParsedDocument, Scalar, Status
 from quarry.settings import SourceSettings
 
 OPEN = SourceSettings(default_acl=("public",))
@@ -125,8 +125,9 @@ def test_whatever_an_acl_holds_nobody_enters_who_is_not_named(acl: object) -> No
 
 def test_a_malformed_acl_closes_even_when_another_field_is_wrong_too() -> None:
     found = fields({"acl": 7, "status": "retired", "title": "x"})
-    assert (found.acl, found.status) == ((), Status.DRAFT)
-    assert "status" in found.problem
+    assert found.acl == ()
+    assert found.problem.startswith("Nobody may read it")
+    assert "status" in found.fault
 
 
 def test_what_the_format_records_never_decides_who_reads_or_what_is_current() -> None:
@@ -166,9 +167,15 @@ def test_what_the_format_records_never_decides_who_reads_or_what_is_current() ->
 def test_a_wrong_value_is_a_named_failure_of_its_document(
     content: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(ParseError, match=named) as caught:
-        fields(content)
-    assert caught.value.state == DocState.FAILED
+    found = fields(content)
+    assert re.search(named, found.fault)
+    assert (found.acl, found.problem) == (("public",), "")
+
+
+def test_a_wrong_value_leaves_the_acl_that_is_given_with_it_in_force() -> None:
+    found = fields({"acl": ["hr"], "status": "retired", "title": "x"})
+    assert found.acl == ("hr",)
+    assert "status" in found.fault
 
 
 def test_bad_properties_are_left_out_rather_than_failing_the_document() -> None:

@@ -245,6 +245,38 @@ def test_a_failure_of_a_new_document_is_recorded_and_serves_nothing(stores: Stor
     assert shows(stores, None)
 
 
+@pytest.mark.parametrize(
+    ("acl", "kept"),
+    [
+        (("ops",), ("ops",)),
+        ((), ()),
+        (("eng",), ()),
+        (("ops", "eng"), ("ops",)),
+        (("hr", "ops"), ("hr", "ops")),
+        (("public",), ("hr", "ops")),
+    ],
+)
+def test_a_failed_update_takes_away_what_it_no_longer_grants_and_gives_nothing(
+    stores: Stores, acl: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    sync(stores, OLD)
+    for _ in range(2):
+        sync(stores, replace(NEW, acl=acl, broken=True))
+        assert (row(stores).acl, row(stores).state) == (kept, DocState.CORRUPT)
+        assert shows(stores, replace(OLD, acl=kept))
+    sync(stores, OLD)
+    assert shows(stores, OLD)
+    assert garbage(stores) == []
+
+
+def test_a_failed_update_of_another_tenant_closes_what_is_served(stores: Stores) -> None:
+    sync(stores, OLD)
+    moved = replace(document_of(OLD), tenant="acme", state=DocState.CORRUPT, error="broken")
+    failed = revisions.record_failure(stores, row(stores), moved)
+    assert (failed.tenant, failed.acl) == ("default", ())
+    assert shows(stores, replace(OLD, acl=()))
+
+
 @pytest.mark.parametrize("before", [None, OLD])
 def test_the_same_failure_twice_is_committed_once(stores: Stores, before: Page | None) -> None:
     sync(stores, before)
