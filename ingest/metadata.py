@@ -8,6 +8,9 @@ sets a version, a status or an ACL.
 Who may write a document may therefore also say in it who reads it: an `acl` in the content wins
 over the folder's. Closed by default: without an `acl` anywhere the source's `default_acl` holds,
 and without that nobody reads the document. An `acl` that is not a list of scopes closes it.
+
+A wrong `status`, `version`, `series` or `effective` fails the document, since they decide whether
+it is shown. What only describes it (title, url, all other fields) is left out and named instead.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -32,6 +36,8 @@ MAX_TEXT = 1_000
 """Characters of one value."""
 MAX_TITLE = 300
 MAX_SCOPES = 64
+MAX_PROBLEMS = 3
+"""Wrong fields of one document that are named."""
 
 TEXT_FIELDS = frozenset(
     {"title", "version", "series", "status", "effective", "region", "owner", "url"}
@@ -42,7 +48,7 @@ _DOCUMENT_FIELDS = frozenset({"title", "version", "series", "status", "effective
 _KEY = re.compile(r"[^\w.-]+")
 _SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_WEB = re.compile(r"https?://[^\s<>\"]+")
+_UNSAFE_IN_URL = re.compile(r"[\s<>\"\\\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +77,26 @@ def document_fields(
 ) -> DocumentFields:
     """Merges what is known of one document; `beside` is what `Source.metadata` gave.
 
-    A field that is wrong is named in `fault`, save for `acl`: that closes the document and is told
-    in `problem`, so that a slip never leaves a document open.
+    A field that decides what is shown and is wrong is named in `fault`; one that only describes is
+    left out and told in `problem`, and so is an `acl` that closes the document.
     """
     given = _merged(parsed, beside)
-    acl, problem = _acl(given, source)
-    fault = ""
+    acl, closed = _acl(given, source)
+    problems = [closed] if closed else []
+    described = _description(given, parsed.title, problems)
+    fault, standing = "", {}
     try:
-        fields = _fields(given, parsed.title)
+        standing = _standing(given)
     except _WrongValue as wrong:
-        fields, fault = {"title": parsed.title[:MAX_TITLE]}, str(wrong)
-    document = DocumentFields(tenant=source.tenant, acl=acl, problem=problem, fault=fault, **fields)
+        fault = str(wrong)
+    document = DocumentFields(
+        tenant=source.tenant,
+        acl=acl,
+        problem=_told(problems),
+        fault=fault,
+        **standing,
+        **described,
+    )
     return _with_hash(document)
 
 
@@ -128,7 +143,7 @@ def _merged(parsed: ParsedDocument, beside: Mapping[str, object]) -> dict[str, o
     given: dict[str, object] = {}
     for key, value in parsed.properties.items():
         usable = isinstance(value, str) and 0 < len(value) <= MAX_TEXT
-        if usable and (key == "author" or (key == "url" and _WEB.fullmatch(str(value)))):
+        if usable and (key == "author" or (key == "url" and _is_web(str(value)))):
             given[key] = value
     for layer in (folded(beside), folded(parsed.metadata)):
         given.update({k: v for k, v in layer.items() if v is not None or k == "acl"})
@@ -147,16 +162,40 @@ def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str
     return tuple(dict.fromkeys(scope.strip() for scope in scopes)), ""
 
 
-def _fields(given: Mapping[str, object], found_title: str) -> dict[str, Any]:
+def _standing(given: Mapping[str, object]) -> dict[str, Any]:
+    """The fields that decide which of several documents is shown. Raises _WrongValue."""
     return {
-        "title": (_text(given, "title") or found_title)[:MAX_TITLE],
-        "url": _url(_text(given, "url")),
         "series": _text(given, "series"),
         "version": _text(given, "version"),
         "status": _status(_text(given, "status")),
         "effective": _effective(_text(given, "effective")),
-        "metadata": _metadata(given),
     }
+
+
+def _description(
+    given: Mapping[str, object], found_title: str, problems: list[str]
+) -> dict[str, Any]:
+    """The other fields, without those that are wrong, which are added to `problems`."""
+    title = url = ""
+    try:
+        title = _text(given, "title")
+    except _WrongValue as wrong:
+        problems.append(str(wrong))
+    try:
+        url = _url(_text(given, "url"))
+    except _WrongValue as wrong:
+        problems.append(str(wrong))
+    return {
+        "title": (title or found_title)[:MAX_TITLE],
+        "url": url,
+        "metadata": _metadata(given, problems),
+    }
+
+
+def _told(problems: list[str]) -> str:
+    more = len(problems) - MAX_PROBLEMS
+    rest = [f"{more} more of its fields cannot be used."] if more > 0 else []
+    return " ".join([*problems[:MAX_PROBLEMS], *rest])
 
 
 def _text(given: Mapping[str, object], name: str) -> str:
@@ -191,21 +230,36 @@ def _effective(text: str) -> date | None:
 
 
 def _url(text: str) -> str:
-    if text and not _WEB.fullmatch(text):
+    if text and not _is_web(text):
         raise _WrongValue("Its url must be a full web address that starts with https://.")
     return text
 
 
-def _metadata(given: Mapping[str, object]) -> dict[str, Scalar]:
+def _is_web(text: str) -> bool:
+    """Whether a link may lead there: http or https, with a host and without anyone's password."""
+    if _UNSAFE_IN_URL.search(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        return False
+    return is_web and "@" not in parts.netloc
+
+
+def _metadata(given: Mapping[str, object], problems: list[str]) -> dict[str, Scalar]:
     """Everything that has no field of its own, as scalars: `a: {b: 1}` becomes `a.b`."""
     kept: dict[str, Scalar] = {}
     for key, value in given.items():
-        if key not in _DOCUMENT_FIELDS:
-            for name, scalar in _flat(key, value, depth=0):
-                kept[name] = scalar
+        if key in _DOCUMENT_FIELDS:
+            continue
+        try:
+            kept.update(_flat(key, value, depth=0))
+        except _WrongValue as wrong:
+            problems.append(str(wrong))
     if len(kept) > MAX_FIELDS:
-        raise _WrongValue(f"It has {len(kept)} fields of metadata; at most {MAX_FIELDS} are kept.")
-    return dict(sorted(kept.items()))
+        problems.append(f"It has {len(kept)} fields of metadata; {MAX_FIELDS} are kept.")
+    return dict(sorted(list(kept.items())[:MAX_FIELDS]))
 
 
 def _flat(key: str, value: object, *, depth: int) -> list[tuple[str, Scalar]]:

@@ -153,23 +153,83 @@ def test_what_the_format_records_never_decides_who_reads_or_what_is_current() ->
         ({"status": "retired"}, "status"),
         ({"effective": "soon"}, "effective"),
         ({"effective": "2026-13-01"}, "effective"),
-        ({"title": ["a"]}, "title"),
         ({"version": {"major": 1}}, "version"),
         ({"version": True}, "version"),
-        ({"url": "javascript:alert(1)"}, "url"),
-        ({"url": "/relative"}, "url"),
-        ({"notes": "x" * 1001}, "notes"),
-        ({"a": {"b": {"c": {"d": 1}}}}, r"a\.b\.c"),
-        ({"list": [{"a": 1}]}, "list"),
-        ({f"k{n}": n for n in range(65)}, "65 fields"),
+        ({"series": "x" * 1001}, "series"),
     ],
 )
-def test_a_wrong_value_is_a_named_failure_of_its_document(
+def test_a_wrong_value_of_what_decides_what_is_shown_is_a_named_failure_of_its_document(
     content: dict[str, Any], named: str
 ) -> None:
     found = fields(content)
     assert re.search(named, found.fault)
     assert (found.acl, found.problem) == (("public",), "")
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"title": ["a"]}, "title"),
+        ({"title": "x" * 1001}, "title"),
+        ({"url": "/relative"}, "url"),
+        ({"url": ["https://a.example/"]}, "url"),
+        ({"notes": "x" * 1001}, "notes"),
+        ({"a": {"b": {"c": {"d": 1}}}}, r"a\.b\.c"),
+        ({"list": [{"a": 1}]}, "list"),
+    ],
+)
+def test_a_wrong_value_of_what_only_describes_is_left_out_and_named(
+    content: dict[str, Any], named: str
+) -> None:
+    found = fields(content | {"owner": "hr", "version": "2"})
+    assert re.search(named, found.problem)
+    assert found.problem.endswith(".")
+    assert (found.fault, found.title, found.url) == ("", "Found title", "")
+    assert (found.version, found.metadata, found.acl) == ("2", {"owner": "hr"}, ("public",))
+
+
+def test_more_fields_than_are_kept_are_told() -> None:
+    found = fields({f"k{n:03}": n for n in range(65)})
+    assert (len(found.metadata), "k064" in found.metadata) == (64, False)
+    assert "65 fields" in found.problem
+
+
+def test_many_wrong_fields_are_counted_and_not_all_named() -> None:
+    found = fields({"acl": 7} | {f"k{n}": "x" * 2000 for n in range(50)})
+    assert found.problem.startswith("Nobody may read it")
+    assert found.problem.endswith("48 more of its fields cannot be used.")
+    assert len(found.problem) < 400
+
+
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [
+        ("https://handbook.example/hr-014?a=1#top", True),
+        ("http://127.0.0.1:8080/", True),
+        ("HTTPS://handbook.example/", True),
+        ("https://größe.example/übersicht", True),
+        ("javascript:alert(1)", False),
+        ("mailto:hr@handbook.example", False),
+        ("file:///etc/hostname", False),
+        ("//handbook.example/", False),
+        ("https://", False),
+        ("https:///path", False),
+        ("https://[broken", False),
+        ("https://a.example:port/", False),
+        ("https://a.example:99999/", False),
+        ("https://name:secret@a.example/", False),
+        ("https://a.example@evil.example/", False),
+        ("https://a.example/<script>", False),
+        ("https://a.example/two words", False),
+        ("https://a.example\\@evil.example", False),
+        ("https://a.example/\x00", False),
+    ],
+)
+def test_only_web_addresses_become_links(url: str, good: bool) -> None:
+    found, property_ = fields({"url": url}), fields(properties={"url": url})
+    assert found.url == property_.url == (url if good else "")
+    assert ("url" in found.problem) is not good
+    assert (found.fault, property_.problem) == ("", "")
 
 
 def test_a_wrong_value_leaves_the_acl_that_is_given_with_it_in_force() -> None:

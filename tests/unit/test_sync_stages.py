@@ -121,6 +121,15 @@ def test_an_acl_that_is_no_list_closes_the_document_and_is_named() -> None:
     assert "acl" in work.document.error
 
 
+def test_a_bad_url_is_named_and_does_not_lose_the_document() -> None:
+    source = FakeSource({"a.md": "Alpha."}, beside={"url": "javascript:alert(1)"})
+    bench = Bench(source)
+    (done,) = bench.sync()
+    assert (done.state, "url" in done.reason) == ("partial", True)
+    assert (bench.row("a.md").url, bool(bench.row("a.md").revision)) == ("", True)
+    assert bench.sync()[0].unchanged
+
+
 def test_version_and_region_stand_on_top_of_each_chunk() -> None:
     source = FakeSource({"a.md": "Alpha."}, beside={"version": "2.1", "region": "EU"})
     (work,) = works(Bench(source).read())
