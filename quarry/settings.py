@@ -202,6 +202,19 @@ class GeneratorSettings(Section):
         return self
 
 
+class JudgeSettings(Section):
+    model: str = Field("", description="Model that judges answers with --judge; empty: none.")
+    base_url: str = Field("", description="Address of its OpenAI-compatible endpoint.")
+    api_key: SecretStr | None = Field(None, description="Its key; better given by environment.")
+    timeout_s: float = Field(60.0, gt=0, description="Seconds for one judgement.")
+
+    @model_validator(mode="after")
+    def _names_what_it_calls(self) -> Self:
+        if self.model and not self.base_url.startswith(("http://", "https://")):
+            raise ValueError("a judge needs base_url, such as http://127.0.0.1:8001/v1")
+        return self
+
+
 class IngestSettings(Section):
     max_bytes: int = Field(100_000_000, ge=1, description="Larger files end as too_large.")
     parse_timeout_s: float = Field(120.0, gt=0, description="Longer parses end as timed_out.")
@@ -257,6 +270,7 @@ class Settings(Section):
     serve: ServeSettings = ServeSettings()
     access: AccessSettings = AccessSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    judge: JudgeSettings = JudgeSettings()
 
     @model_validator(mode="before")
     @classmethod

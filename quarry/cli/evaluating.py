@@ -23,6 +23,7 @@ from quarry.settings import Settings
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
+    from evals.judge import ModelJudge
     from evals.system import System
     from serve.engine import Engine
 
@@ -162,6 +163,25 @@ def described(settings: Settings) -> str:
         f"{retrieval.rrf_k}; reranker {rerank}; generator {generator}; "
         f"{retrieval.evidence_chunks} passages sent"
     )
+
+
+def judge_of(settings: Settings) -> ModelJudge:
+    """The judge model of the settings. Raises UsageError if they name none."""
+    from evals.judge import ModelJudge
+    from quarry.models.openai import OpenAIGenerator
+    from quarry.settings import GeneratorSettings
+
+    judge = settings.judge
+    if not judge.model:
+        raise UsageError("The settings name no judge; set judge.model and judge.base_url.")
+    generator = GeneratorSettings(
+        kind="openai",
+        model=judge.model,
+        base_url=judge.base_url,
+        api_key=judge.api_key,
+        timeout_s=judge.timeout_s,
+    )
+    return ModelJudge(OpenAIGenerator(generator), sent=settings.retrieval.evidence_chunks)
 
 
 class Askers:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +15,15 @@ import typer
 from typer.core import TyperGroup
 
 from quarry.cli.context import ConfigOption, JsonOption, config_path, settings_of
-from quarry.cli.evaluating import Documents, described, open_remote, opening, remote_token
-from quarry.cli.output import print_json, print_line, print_note
+from quarry.cli.evaluating import (
+    Documents,
+    described,
+    judge_of,
+    open_remote,
+    opening,
+    remote_token,
+)
+from quarry.cli.output import one_line, print_json, print_line, print_note
 from quarry.cli.progress import progress_display
 from quarry.errors import UsageError
 from quarry.records import Mode
@@ -107,6 +116,9 @@ def run(
     exact: Annotated[
         bool, typer.Option("--exact", help="Hold the vector index against exact search.")
     ] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Have answers judged by the model of judge.model.")
+    ] = False,
     gate: Annotated[
         Path | None,
         typer.Option("--gate", metavar="FILE", help="Demands; exit code 4 if one is not met."),
@@ -166,6 +178,7 @@ def run(
             ),
             repeats=repeats,
             exact=exact,
+            judge=judge_of(settings[0]) if judge else None,
             gate=load_gate(gate) if gate else None,
             baseline=load_baseline(baseline, cases) if baseline else None,
             progress=_asked,
@@ -288,6 +301,37 @@ def import_(
     print_line(f"{write_questions(made.cases, output)} cases written to {output}.")
     if made.unjudged:
         print_note(f"{made.unjudged} questions that nobody judged were left out.")
+
+
+@app.command("agree")
+def agree(
+    context: typer.Context,
+    labels: Annotated[
+        Path,
+        typer.Argument(metavar="LABELS", help="Judgements by people, one JSON object a line."),
+    ],
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Compare the judge model with judgements by people: agreement and Cohen's kappa.
+
+    Do it before the figures of a judge are believed, and again when its model changes.
+    """
+    settings = settings_of(context, config, or_defaults=True)
+    from evals.agreement import agreement, load_labels
+
+    rows = asyncio.run(agreement(load_labels(labels), judge_of(settings)))
+    if as_json:
+        print_json({"judge": settings.judge.model, "judgements": [asdict(row) for row in rows]})
+        return
+    for row in rows:
+        kappa = "–" if row.kappa is None else f"{row.kappa:.2f}"
+        print_line(
+            f"{row.judgement:<18} {row.labels} labels, {row.agreed:.2f} agreed, kappa {kappa}, "
+            f"{row.unreadable} unreadable. {row.sentence}"
+        )
+        for case, person, said in row.differing:
+            print_line(f"  {one_line(case)}: people say {person}, the judge says {said}")
 
 
 @app.command("beir")
