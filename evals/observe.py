@@ -81,7 +81,7 @@ async def observe(case: Case, ask: Ask, variant: Variant, depth: int) -> Observe
     try:
         found = await ask("search", search_body(case, variant, depth))
         search_ms = (time.perf_counter() - began) * 1000
-        passages = tuple(_passage(result) for result in found["results"])
+        passages = tuple(passage_of(result) for result in found["results"])
         degraded = tuple(found["degraded"])
         if not variant.answers:
             return Observed(passages=passages, degraded=degraded, search_ms=search_ms)
@@ -126,7 +126,8 @@ def search_body(case: Case, variant: Variant, depth: int) -> dict[str, Any]:
     return request_body(case, variant) | {"top_k": min(depth, MOST_RESULTS)}
 
 
-def _passage(result: Mapping[str, Any]) -> Passage:
+def passage_of(result: Mapping[str, Any]) -> Passage:
+    """One result of the JSON of a search."""
     return Passage(
         document=record_name(str(result["uri"])),
         doc_id=str(result["doc_id"]),

@@ -181,41 +181,43 @@ def engine(folders: dict[str, Path], cut: Cut, models: LoadedModels, threads: Th
     """An engine over all folders, cut in one way."""
     stores = Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
     stores.ensure(models.embedder.fingerprint.dimension)
-    counter = load_counter(SETTINGS.embedder)
     parser = ParserPool(SETTINGS)
+    chunker = cut(load_counter(SETTINGS.embedder))
+    build = Build(stores=stores, models=models, chunker=chunker, parser=parser, settings=SETTINGS)
     try:
         for name, folder in folders.items():
-            index(name, folder, stores=stores, models=models, chunker=cut(counter), parser=parser)
+            build.add(name, folder)
     finally:
         parser.close()
     return make_engine(SETTINGS, index=Index.of("g1", stores), models=models, threads=threads)
 
 
-def index(
-    name: str,
-    folder: Path,
-    *,
-    stores: Stores,
-    models: LoadedModels,
-    chunker: Any,
-    parser: ParserPool,
-) -> None:
-    source = open_source(str(folder), name=name)
-    items = list(source.list())
-    tasks = [
-        Task(number=number, source=0, item=item, several=item.address.endswith(".jsonl"))
-        for number, item in enumerate(items)
-    ]
-    reader = Reader(
-        sources=[source],
-        parser=parser,
-        chunker=chunker,
-        catalog=stores.catalog,
-        config=ReadSettings(settings=SETTINGS, recipe="history", threads=1),
-    )
-    works = [row for row in reader(tasks) if isinstance(row, Work)]
-    list(Writer(stores)(list(Encoder(stores, models.embedder)(works))))
-    stores.text.publish()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """Reads, cuts, embeds and commits folders, all in this process."""
+
+    stores: Stores
+    models: LoadedModels
+    chunker: Any
+    parser: ParserPool
+    settings: Settings
+
+    def add(self, name: str, folder: Path) -> None:
+        source = open_source(str(folder), name=name)
+        tasks = [
+            Task(number=number, source=0, item=item, several=item.address.endswith(".jsonl"))
+            for number, item in enumerate(source.list())
+        ]
+        reader = Reader(
+            sources=[source],
+            parser=self.parser,
+            chunker=self.chunker,
+            catalog=self.stores.catalog,
+            config=ReadSettings(settings=self.settings, recipe="history", threads=1),
+        )
+        works = [row for row in reader(tasks) if isinstance(row, Work)]
+        list(Writer(self.stores)(list(Encoder(self.stores, self.models.embedder)(works))))
+        self.stores.text.publish()
 
 
 def asked(step: Step, searched: Engine, cases: Sequence[Case]) -> list[CaseResult]:
