@@ -12,13 +12,11 @@ from urllib.parse import quote
 
 import structlog
 
-from ingest.metadata import MAX_YAML_CHARS, read_mapping
+from ingest.sources.beside import FOLDER_FILE, is_metadata, load, sidecar, tags, unreadable
 from quarry.errors import ParseError, SourceNotFound
 from quarry.ids import digest
 from quarry.records import DocState, SourceItem
 
-FOLDER_FILE = "_meta.yaml"
-SIDECAR_SUFFIX = ".meta.yaml"
 _BEIR_CORPUS = "corpus.jsonl"
 _BEIR_COMPANIONS = ("queries.jsonl", "qrels")
 _UNSAFE_IN_URI = re.compile(r"[%#?\s\x00-\x1f\x7f\ud800-\udfff]")
@@ -30,7 +28,9 @@ _LEFT_OUT = "link"
 class LocalSource:
     """Lists the files below `root`, or `root` itself if it is a file; safe to send to workers.
 
-    Hidden names and metadata files are left out. Links are followed only to files inside the root.
+    Hidden names and metadata files are left out. Links are followed only inside the root, those of
+    metadata files too. A link to a file that is listed itself has the metadata of that file, so
+    that nobody opens a document by linking to it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class LocalSource:
         if its documents had been deleted.
         """
         if self.root.is_file():
-            yield self._item(self.root, self._beside_tags(self.root.parent, ()))
+            yield self._item(self.root, _beside_tags(self.root.parent, ()))
             return
         if not self.root.is_dir():
             raise SourceNotFound(f"There is nothing at {self.root} any more; check the path.")
@@ -56,24 +56,30 @@ class LocalSource:
         try:
             return path.read_bytes()
         except OSError as error:
-            raise _unreadable(error) from None
+            raise unreadable(error) from None
 
     def metadata(self, item: SourceItem) -> Mapping[str, object]:
         """Folder files from the root inwards, then the sidecar; the later wins, key by key.
 
         Raises ParseError if one of them cannot be used: what it says might be an ACL.
         """
-        path = self._locate(item)
+        path = self._home(self._locate(item))
         merged: dict[str, object] = {}
-        for file in (*self._folder_files(path.parent), _sidecar(path)):
-            if file.is_file():
-                merged.update(_load(file))
+        for file in (*(f / FOLDER_FILE for f in self._folders(path.parent)), sidecar(path)):
+            if not os.path.lexists(file):
+                continue
+            if not self._inside(file):
+                raise ParseError(
+                    DocState.FAILED,
+                    f"{file.name} beside it is a link that leads out of the source or nowhere.",
+                )
+            merged.update(load(file))
         return merged
 
     # ------------------------------------------------------------------------------ listing
 
     def _walk(self, folder: Path, outer: tuple[str, ...]) -> Iterator[SourceItem]:
-        beside = self._beside_tags(folder, outer)
+        beside = _beside_tags(folder, outer)
         for path in _entries(folder):
             if path.is_symlink() and not self._inside(path):
                 yield self._refused(path)
@@ -90,8 +96,13 @@ class LocalSource:
             size, tag = status.st_size, f"{status.st_size}-{status.st_mtime_ns}"
         except OSError:
             size, tag = 0, "unreadable"
-        tags = (*beside, *_tags(_sidecar(path)))
-        tag = f"{tag}-{digest(*tags, size=8)}" if tags else tag
+        home = self._home(path)
+        if home != path:
+            beside = ()
+            for folder in self._folders(home.parent):
+                beside = _beside_tags(folder, beside)
+        marks = (*beside, *tags(sidecar(home)))
+        tag = f"{tag}-{digest(*marks, size=8)}" if marks else tag
         return SourceItem(source=self.name, address=address, uri=_uri(address), tag=tag, size=size)
 
     def _refused(self, path: Path) -> SourceItem:
@@ -100,10 +111,6 @@ class LocalSource:
         return SourceItem(
             source=self.name, address=address, uri=_uri(address), tag=_LEFT_OUT, size=0
         )
-
-    def _beside_tags(self, folder: Path, outer: tuple[str, ...]) -> tuple[str, ...]:
-        tags = _tags(folder / FOLDER_FILE)
-        return (*outer, folder.name, *tags) if tags else outer
 
     def _address(self, path: Path) -> str:
         relative = path.name if path == self.root else path.relative_to(self.root).as_posix()
@@ -116,7 +123,7 @@ class LocalSource:
         parts = item.address.split("/")
         if item.address.startswith("/") or any(part in ("", ".", "..") for part in parts):
             raise ParseError(DocState.FAILED, "Its address leads out of the source.")
-        path = self.root.parent if self.root.is_file() else self.root
+        path = self._base
         for part in parts:
             path = _child(path, part)
         if item.tag == _LEFT_OUT or not self._inside(path):
@@ -125,18 +132,36 @@ class LocalSource:
             )
         return path
 
+    @property
+    def _base(self) -> Path:
+        return self.root.parent if self.root.is_file() else self.root
+
     def _inside(self, path: Path) -> bool:
-        base = self.root.parent if self.root.is_file() else self.root
         try:
-            return path.resolve(strict=True).is_relative_to(base)
+            return path.resolve(strict=True).is_relative_to(self._base)
         except (OSError, RuntimeError):
             return not path.is_symlink()
 
-    def _folder_files(self, folder: Path) -> Iterator[Path]:
-        base = self.root.parent if self.root.is_file() else self.root
-        steps = folder.relative_to(base).parts
+    def _home(self, path: Path) -> Path:
+        """Where the metadata of a file are: what is hidden is only stored where it is."""
+        if not path.is_symlink() or not self._inside(path):
+            return path
+        real = path.resolve()
+        return path if self._is_hidden(real) else real
+
+    def _is_hidden(self, real: Path) -> bool:
+        return any(part.startswith(".") for part in real.relative_to(self._base).parts)
+
+    def _folders(self, folder: Path) -> Iterator[Path]:
+        """From the root to a folder in it."""
+        steps = folder.relative_to(self._base).parts
         for depth in range(len(steps) + 1):
-            yield base.joinpath(*steps[:depth]) / FOLDER_FILE
+            yield self._base.joinpath(*steps[:depth])
+
+
+def _beside_tags(folder: Path, outer: tuple[str, ...]) -> tuple[str, ...]:
+    found = tags(folder / FOLDER_FILE)
+    return (*outer, folder.name, *found) if found else outer
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -144,7 +169,7 @@ def _entries(folder: Path) -> list[Path]:
     found: dict[str, Path] = {}
     for path in _children(folder):
         name = _spelled(path.name)
-        if name.startswith(".") or _is_metadata(name):
+        if name.startswith(".") or is_metadata(name):
             continue
         if name in found:
             structlog.get_logger(__name__).warning("two files share an address", name=name)
@@ -170,22 +195,6 @@ def _spelled(name: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _is_metadata(name: str) -> bool:
-    return name == FOLDER_FILE or name.endswith(SIDECAR_SUFFIX)
-
-
-def _sidecar(path: Path) -> Path:
-    return path.with_name(path.name + SIDECAR_SUFFIX)
-
-
-def _tags(file: Path) -> tuple[str, ...]:
-    try:
-        status = file.stat()
-    except OSError:
-        return ()
-    return (file.name, f"{status.st_size}-{status.st_mtime_ns}")
-
-
 def _child(folder: Path, name: str) -> Path:
     direct = folder / name
     if os.path.lexists(direct):
@@ -193,28 +202,10 @@ def _child(folder: Path, name: str) -> Path:
     try:
         found = [path for path in sorted(folder.iterdir()) if _spelled(path.name) == name]
     except OSError as error:
-        raise _unreadable(error) from None
+        raise unreadable(error) from None
     if not found:
         raise ParseError(DocState.FAILED, "It is not there any more; run the ingest again.")
     return found[0]
-
-
-def _load(file: Path) -> dict[str, object]:
-    try:
-        if file.stat().st_size > 4 * MAX_YAML_CHARS:
-            raise ValueError(f"is longer than {MAX_YAML_CHARS} characters.")
-        return read_mapping(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise _unreadable(error, file.name) from None
-    except UnicodeDecodeError:
-        raise ParseError(DocState.FAILED, f"{file.name} beside it is not UTF-8 text.") from None
-    except ValueError as error:
-        raise ParseError(DocState.FAILED, f"{file.name} beside it {error}") from None
-
-
-def _unreadable(error: OSError, name: str = "It") -> ParseError:
-    why = error.strerror or type(error).__name__
-    return ParseError(DocState.FAILED, f"{name} cannot be read: {why}.")
 
 
 def _uri(address: str) -> str:

@@ -246,6 +246,69 @@ def test_a_metadata_file_that_cannot_be_used_fails_its_documents(
     assert caught.value.state == DocState.FAILED
 
 
+@pytest.mark.parametrize("name", ["_meta.yaml", "a.md.meta.yaml"])
+def test_a_metadata_file_that_is_a_link_out_of_the_source_fails_its_documents(
+    tmp_path: Path, name: str
+) -> None:
+    outside = write(tmp_path / "outside.yaml", "acl: [public]")
+    folder = tmp_path / "source"
+    write(folder / "a.md")
+    plain = only(folder).tag
+    for target in (outside, folder / "nowhere"):
+        (folder / name).symlink_to(target)
+        assert only(folder).tag != plain
+        with pytest.raises(ParseError, match="leads out of the source or nowhere") as caught:
+            open_source(str(folder)).metadata(only(folder))
+        assert caught.value.state == DocState.FAILED
+        (folder / name).unlink()
+
+
+def test_a_metadata_file_may_be_a_link_inside_the_source(tmp_path: Path) -> None:
+    write(tmp_path / "hr" / "_meta.yaml", "acl: [hr]")
+    write(tmp_path / "legal" / "a.md")
+    (tmp_path / "legal" / "_meta.yaml").symlink_to(tmp_path / "hr" / "_meta.yaml")
+    assert open_source(str(tmp_path)).metadata(only(tmp_path)) == {"acl": ["hr"]}
+
+
+@pytest.mark.parametrize("name", ["_meta.yaml", "a.md.meta.yaml"])
+def test_a_metadata_file_that_is_no_file_fails_its_documents_and_is_not_waited_for(
+    tmp_path: Path, name: str
+) -> None:
+    write(tmp_path / "a.md")
+    for make in (os.mkfifo, os.mkdir):
+        make(tmp_path / name)
+        with pytest.raises(ParseError, match="is not a file"):
+            open_source(str(tmp_path)).metadata(only(tmp_path))
+        (tmp_path / name).unlink() if make is os.mkfifo else (tmp_path / name).rmdir()
+
+
+def test_a_link_to_a_listed_file_has_the_metadata_of_that_file(tmp_path: Path) -> None:
+    write(tmp_path / "_meta.yaml", "acl: [public]")
+    write(tmp_path / "hr" / "secret.md")
+    write(tmp_path / "hr" / "_meta.yaml", "acl: [hr]")
+    write(tmp_path / "open" / "alias.md.meta.yaml", "acl: [public]")
+    (tmp_path / "open" / "alias.md").symlink_to(tmp_path / "hr" / "secret.md")
+    source = open_source(str(tmp_path))
+    real, alias = source.list()
+    assert (real.address, alias.address) == ("hr/secret.md", "open/alias.md")
+    assert source.metadata(alias) == source.metadata(real) == {"acl": ["hr"]}
+    write(tmp_path / "hr" / "_meta.yaml", "acl: [hr-legal]")
+    assert list(source.list())[1].tag != alias.tag
+
+
+def test_a_link_to_a_file_that_is_only_stored_elsewhere_has_metadata_of_its_own(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "_meta.yaml", "acl: [public]")
+    write(tmp_path / ".store" / "k1", "text")
+    write(tmp_path / "hr" / "_meta.yaml", "acl: [hr]")
+    (tmp_path / "hr" / "a.md").symlink_to(tmp_path / ".store" / "k1")
+    source = open_source(str(tmp_path))
+    item = only(tmp_path)
+    assert (item.address, source.read(item)) == ("hr/a.md", b"text")
+    assert source.metadata(item) == {"acl": ["hr"]}
+
+
 def test_a_source_can_be_sent_to_a_worker(tmp_path: Path) -> None:
     write(tmp_path / "a.md", "sent")
     source = pickle.loads(pickle.dumps(open_source(str(tmp_path))))
