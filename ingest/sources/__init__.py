@@ -7,6 +7,7 @@ import unicodedata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ingest.sources.beside import check_above
 from ingest.sources.local import LocalSource
 from quarry.errors import SourceNotFound, UsageError
 from quarry.ports import Source
@@ -17,8 +18,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 def open_source(target: str, *, name: str | None = None) -> Source:
     """The source at a path or a `file://` address, called `name` or by the slug of its last part.
 
-    Raises SourceNotFound if nothing is there, UsageError for an address of another kind or a name
-    that has no letter or digit.
+    Raises SourceNotFound if nothing is there, UsageError for an address of another kind, a name
+    that has no letter or digit, and a folder above that says who may read what is below it.
     """
     path = _path(target)
     if not path.exists():
@@ -29,6 +30,7 @@ def open_source(target: str, *, name: str | None = None) -> Source:
         raise UsageError(
             "A source needs a name with a letter or a digit in it; pass --source NAME."
         )
+    check_above(path, root)
     return LocalSource(label, root)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from ingest.metadata import MAX_YAML_CHARS, read_mapping
-from quarry.errors import ParseError
+from quarry.errors import ParseError, UsageError
 from quarry.records import DocState
 
 FOLDER_FILE = "_meta.yaml"
@@ -49,3 +50,37 @@ def load(file: Path) -> dict[str, object]:
 def unreadable(error: OSError, name: str = "It") -> ParseError:
     why = error.strerror or type(error).__name__
     return ParseError(DocState.FAILED, f"{name} cannot be read: {why}.")
+
+
+def check_above(target: Path, root: Path) -> None:
+    """Nothing above what is ingested is applied to it, so it must not say who may read it.
+
+    `root` is where `target` leads; a `_meta.yaml` or sidecar of its own with an ACL would win over
+    any above. Raises UsageError naming the file above that holds an ACL or cannot be read.
+    """
+    base = root.parent if root.is_file() else root
+    own = [base / FOLDER_FILE, sidecar(root)] if root.is_file() else [base / FOLDER_FILE]
+    if any(_may_hold_acl(file) for file in own):
+        return
+    for folder in _above(target, base):
+        file = folder / FOLDER_FILE
+        if _may_hold_acl(file):
+            raise UsageError(
+                f"{file} says who may read what is below it; ingest {folder}, or put an acl into "
+                f"{base / FOLDER_FILE}."
+            )
+
+
+def _above(target: Path, base: Path) -> Iterable[Path]:
+    """Folders above, by the way that was given and by where it leads, the nearest first."""
+    given = Path(os.path.abspath(target)).parents  # noqa: PTH100 – links must stay in it
+    return dict.fromkeys(folder for folder in (*base.parents, *given) if folder != base)
+
+
+def _may_hold_acl(file: Path) -> bool:
+    if not os.path.lexists(file):
+        return False
+    try:
+        return "acl" in load(file)
+    except ParseError:
+        return True

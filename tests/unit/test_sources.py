@@ -233,6 +233,51 @@ def test_metadata_comes_from_the_folders_inwards_and_last_from_the_sidecar(tmp_p
     }
 
 
+@pytest.mark.parametrize("above", ["acl: [staff]", "ACL:", "acl: [", "owner: hr\nacl: []"])
+@pytest.mark.parametrize("target", ["documents/people", "documents/people/a.md", "documents/p/q/r"])
+def test_what_a_folder_above_closes_is_not_opened_by_ingesting_a_part_of_it(
+    tmp_path: Path, above: str, target: str
+) -> None:
+    write(tmp_path / "documents" / "_meta.yaml", above)
+    write(tmp_path / "documents" / "people" / "a.md")
+    write(tmp_path / "documents" / "p" / "q" / "r" / "a.md")
+    with pytest.raises(UsageError) as caught:
+        open_source(str(tmp_path / target))
+    sentence = str(caught.value)
+    assert f"{tmp_path}/documents/_meta.yaml says who may read" in sentence
+    assert f"ingest {tmp_path}/documents, or put an acl into" in sentence
+    assert open_source(str(tmp_path / "documents")).name == "documents"
+
+
+def test_a_link_from_a_folder_that_is_closed_is_no_way_round_it(tmp_path: Path) -> None:
+    write(tmp_path / "documents" / "_meta.yaml", "acl: [staff]")
+    write(tmp_path / "elsewhere" / "a.md")
+    (tmp_path / "documents" / "people").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "documents" / "b.md").symlink_to(tmp_path / "elsewhere" / "a.md")
+    for target in ("documents/people", "documents/b.md", "elsewhere/../documents/people"):
+        with pytest.raises(UsageError, match="says who may read"):
+            open_source(str(tmp_path / target))
+    assert open_source(str(tmp_path / "elsewhere")).name == "elsewhere"
+
+
+def test_a_part_of_a_closed_folder_that_has_an_acl_of_its_own_is_ingested(tmp_path: Path) -> None:
+    write(tmp_path / "documents" / "_meta.yaml", "acl: [staff]")
+    write(tmp_path / "documents" / "hr" / "_meta.yaml", "acl: [hr]")
+    write(tmp_path / "documents" / "hr" / "a.md")
+    write(tmp_path / "documents" / "people" / "b.md.meta.yaml", "acl: [people]")
+    write(tmp_path / "documents" / "people" / "b.md")
+    for target in ("documents/hr", "documents/hr/a.md", "documents/people/b.md"):
+        assert open_source(str(tmp_path / target))
+
+
+def test_a_folder_above_that_says_nothing_of_readers_is_no_hindrance(tmp_path: Path) -> None:
+    write(tmp_path / "documents" / "_meta.yaml", "owner: hr")
+    write(tmp_path / "documents" / "people" / "a.md")
+    source = open_source(str(tmp_path / "documents" / "people"))
+    assert source.metadata(only(tmp_path / "documents" / "people")) == {}
+    assert source.name == "people"
+
+
 @pytest.mark.parametrize("content", ["a: [", "just words", "a: &x 1\nb: *x", "acl: [a]\nACL: [b]"])
 def test_a_metadata_file_that_cannot_be_used_fails_its_documents(
     tmp_path: Path, content: str
