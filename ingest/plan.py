@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ingest.sources import LeftOut
 from quarry.errors import UsageError
 from quarry.ids import digest
 from quarry.ports import Catalog
@@ -81,6 +82,8 @@ class Plan:
     vanished: tuple[str, ...]
     withheld: int = 0
     """Documents of vanished addresses that are kept, because they are suspiciously many."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What is listed and no document."""
 
 
 def known(catalog: Catalog, source: str) -> Known:
@@ -132,7 +135,11 @@ def make_plan(
     unchanged: Counter[DocState] = Counter()
     mixed: list[str] = []
     listed: set[str] = set()
+    left_out: list[LeftOut] = []
     for item in listing:
+        if isinstance(item, LeftOut):
+            left_out.append(item)
+            continue
         if item.address in listed:
             raise UsageError(
                 f"Two files have the address {item.address}; give them sources of their own."
@@ -153,6 +160,7 @@ def make_plan(
         unchanged=unchanged,
         mixed=tuple(mixed),
         vanished=tuple(gone),
+        left_out=tuple(left_out),
     )
 
 

@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -30,7 +31,7 @@ from ingest.plan import (
 from ingest.reading import holds_records
 from ingest.reporter import Reporter
 from ingest.stages import StageSettings
-from ingest.summary import Failure, ProgressCallback, RunSummary
+from ingest.summary import Failure, Omission, ProgressCallback, RunSummary
 from ingest.targets import Group
 from ingest.work import Done, End, Task
 from quarry import retention
@@ -92,12 +93,15 @@ class Run:
         return settled and not self._tasks and not any(plan.vanished for plan in self._plans)
 
     def summary(self) -> RunSummary:
-        return self._ledger.summary(
+        summary = self._ledger.summary(
             run_id=self._run_id,
             source=", ".join(group.name for group in self._groups),
             unread=self._unread,
             seconds=self._report.seconds,
         )
+        left_out = (item for plan in self._plans for item in plan.left_out)
+        omissions = tuple(Omission(uri=item.uri, reason=item.reason) for item in left_out)
+        return replace(summary, left_out=omissions)
 
     # ----------------------------------------------------------------------------- planning
 

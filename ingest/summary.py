@@ -20,6 +20,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """What stands among the documents of a source and is none, and why."""
+
+    uri: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """The end of a run. Documents that were not read count as unchanged, whatever their state."""
 
@@ -41,6 +49,7 @@ class RunSummary:
     deleted_chunks: int = 0
     seconds: float = 0.0
     failures: tuple[Failure, ...] = ()
+    left_out: tuple[Omission, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -69,6 +78,7 @@ class RunSummary:
                 {"uri": failure.uri, "state": failure.state.value, "reason": failure.reason}
                 for failure in self.failures
             ],
+            "left_out": [{"uri": each.uri, "reason": each.reason} for each in self.left_out],
         }
 
 

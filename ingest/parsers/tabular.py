@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
 from typing import Any
@@ -96,9 +97,10 @@ class _Names:
         self._taken: set[str] = set()
 
     def take(self, name: str) -> bool:
-        if name in self._taken:
+        composed = unicodedata.normalize("NFC", name)  # as ids are made
+        if composed in self._taken:
             return False
-        self._taken.add(name)
+        self._taken.add(composed)
         return True
 
     def free(self, name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ingest.sources.beside import check_above
-from ingest.sources.local import LocalSource
+from ingest.sources.local import LeftOut, LocalSource
 from quarry.errors import SourceNotFound, UsageError
 from quarry.ports import Source
 
@@ -53,4 +53,4 @@ def _path(target: str) -> Path:
     return Path(unquote(parts.path))
 
 
-__all__ = ["LocalSource", "open_source", "slug"]
+__all__ = ["LeftOut", "LocalSource", "open_source", "slug"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,10 @@ def is_metadata(name: str) -> bool:
 
 
 def sidecar(path: Path) -> Path:
-    return path.with_name(path.name + SIDECAR_SUFFIX)
+    """Where the metadata of a file are or would be, however its name is spelled (NFC, NFD)."""
+    spellings = (path.name, *(unicodedata.normalize(form, path.name) for form in ("NFC", "NFD")))
+    files = [path.with_name(name + SIDECAR_SUFFIX) for name in dict.fromkeys(spellings)]
+    return next((file for file in files if os.path.lexists(file)), files[0])
 
 
 def tags(file: Path) -> tuple[str, ...]:

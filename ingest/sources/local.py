@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
-
-import structlog
 
 from ingest.sources.beside import FOLDER_FILE, is_metadata, load, sidecar, tags, unreadable
 from quarry.errors import ParseError, SourceNotFound
@@ -18,18 +17,30 @@ from quarry.ids import digest
 from quarry.records import DocState, SourceItem
 
 _BEIR_CORPUS = "corpus.jsonl"
-_BEIR_COMPANIONS = ("queries.jsonl", "qrels")
+_BEIR_COMPANIONS = frozenset({"queries.jsonl", "qrels"})
 _UNSAFE_IN_URI = re.compile(r"[%#?\s\x00-\x1f\x7f\ud800-\udfff]")
-_LEFT_OUT = "link"
-"""Tag of a link that leads out of the source; it is listed so that its end is told, never read."""
+_REFUSED = {
+    "link": (DocState.FAILED, "It is a link that leads out of the source or nowhere."),
+    "twin": (DocState.FAILED, "Another one has the same name in another spelling; rename one."),
+    "hidden": (DocState.UNSUPPORTED, "It is a link to a hidden folder, which is not read."),
+    "special": (DocState.UNSUPPORTED, "It is neither a file nor a folder."),
+}
+"""Tags of what is listed so that its end is told, and never read; with that end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut(SourceItem):
+    """Listed so that it can be told, but no document: it is never read and has no state."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSource:
     """Lists the files below `root`, or `root` itself if it is a file; safe to send to workers.
 
-    Hidden names and metadata files are left out. Links are followed only inside the root, those of
-    metadata files too. A link to a file that is listed itself has the metadata of that file, so
+    Hidden names and metadata files are not listed. Links are followed only inside the root, those
+    of metadata files too. A link to a file that is listed itself has the metadata of that file, so
     that nobody opens a document by linking to it.
     """
 
@@ -80,14 +91,39 @@ class LocalSource:
 
     def _walk(self, folder: Path, outer: tuple[str, ...]) -> Iterator[SourceItem]:
         beside = _beside_tags(folder, outer)
-        for path in _entries(folder):
-            if path.is_symlink() and not self._inside(path):
-                yield self._refused(path)
-            elif path.is_dir():
-                if not path.is_symlink():  # what a link inside the root leads to is listed anyway
-                    yield from self._walk(path, beside)
-            elif path.is_file():
+        found, twins = _by_name(folder)
+        companions = _BEIR_COMPANIONS if _BEIR_CORPUS in found else frozenset()
+        for name, path in sorted(found.items()):
+            kind = self._kind(path)
+            if kind in _REFUSED:
+                yield self._refused(path, kind)
+            elif name in companions:
+                yield self._left_out(path)
+            elif kind == "folder":
+                yield from self._walk(path, beside)
+            elif kind == "file":
                 yield self._item(path, beside)
+        for path in twins:
+            yield self._refused(path, "twin")
+
+    def _kind(self, path: Path) -> str:
+        """`file`, `folder`, why it is refused, or nothing if it is listed elsewhere or gone."""
+        try:
+            is_link = path.is_symlink()
+            if is_link and not self._inside(path):
+                return "link"
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise _closed(path.parent, error) from None
+        if stat.S_ISREG(mode):
+            return "file"
+        if not stat.S_ISDIR(mode):
+            return "special"
+        if is_link:
+            return "hidden" if self._is_hidden(path.resolve()) else ""
+        return "folder"
 
     def _item(self, path: Path, beside: tuple[str, ...]) -> SourceItem:
         address = self._address(path)
@@ -105,11 +141,22 @@ class LocalSource:
         tag = f"{tag}-{digest(*marks, size=8)}" if marks else tag
         return SourceItem(source=self.name, address=address, uri=_uri(address), tag=tag, size=size)
 
-    def _refused(self, path: Path) -> SourceItem:
+    def _refused(self, path: Path, why: str) -> SourceItem:
         address = self._address(path)
-        structlog.get_logger(__name__).warning("link leaves the source", address=address)
-        return SourceItem(
-            source=self.name, address=address, uri=_uri(address), tag=_LEFT_OUT, size=0
+        if why == "twin":
+            folder, slash, _ = address.rpartition("/")
+            address = f"{folder}{slash}{_written_out(path.name)}"
+        return SourceItem(source=self.name, address=address, uri=_uri(address), tag=why, size=0)
+
+    def _left_out(self, path: Path) -> LeftOut:
+        address = self._address(path)
+        return LeftOut(
+            source=self.name,
+            address=address,
+            uri=_uri(address),
+            tag="",
+            size=0,
+            reason=f"It belongs to the questions about {_BEIR_CORPUS} beside it.",
         )
 
     def _address(self, path: Path) -> str:
@@ -120,16 +167,16 @@ class LocalSource:
 
     def _locate(self, item: SourceItem) -> Path:
         """The file of an address, which may be spelled otherwise on disk (NFD)."""
+        if item.tag in _REFUSED:
+            raise ParseError(*_REFUSED[item.tag])
         parts = item.address.split("/")
         if item.address.startswith("/") or any(part in ("", ".", "..") for part in parts):
             raise ParseError(DocState.FAILED, "Its address leads out of the source.")
         path = self._base
         for part in parts:
             path = _child(path, part)
-        if item.tag == _LEFT_OUT or not self._inside(path):
-            raise ParseError(
-                DocState.FAILED, "It is a link that leads out of the source or nowhere."
-            )
+        if not self._inside(path):
+            raise ParseError(*_REFUSED["link"])
         return path
 
     @property
@@ -164,35 +211,46 @@ def _beside_tags(folder: Path, outer: tuple[str, ...]) -> tuple[str, ...]:
     return (*outer, folder.name, *found) if found else outer
 
 
-def _entries(folder: Path) -> list[Path]:
-    """What to list in a folder, in the order of the addresses; of a BEIR folder only its corpus."""
+def _by_name(folder: Path) -> tuple[dict[str, Path], list[Path]]:
+    """Paths by the names that addresses have, and those whose name another one has already."""
     found: dict[str, Path] = {}
+    twins: list[Path] = []
     for path in _children(folder):
         name = _spelled(path.name)
         if name.startswith(".") or is_metadata(name):
             continue
-        if name in found:
-            structlog.get_logger(__name__).warning("two files share an address", name=name)
-        found.setdefault(name, path)
-    if _BEIR_CORPUS in found and any(name in found for name in _BEIR_COMPANIONS):
-        return [found[_BEIR_CORPUS]]
-    return [found[name] for name in sorted(found)]
+        other = found.setdefault(name, path)
+        if other is not path and path.name == name:  # by this one the address is found
+            found[name] = path
+            twins.append(other)
+        elif other is not path:
+            twins.append(path)
+    return found, twins
 
 
 def _children(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise SourceNotFound(
-            f"The folder {folder} cannot be listed ({why}); mend that and run it again."
-        ) from None
+        raise _closed(folder, error) from None
+
+
+def _closed(folder: Path, error: OSError) -> SourceNotFound:
+    why = error.strerror or type(error).__name__
+    return SourceNotFound(
+        f"The folder {folder} cannot be listed ({why}); mend that and run it again."
+    )
 
 
 def _spelled(name: str) -> str:
     """A name as addresses have it: NFC, and bytes that are no UTF-8 written out."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return unicodedata.normalize("NFC", text)
+
+
+def _written_out(name: str) -> str:
+    """A name with all that is not ASCII in numbers, so that no two spellings are the same."""
+    return name.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _child(folder: Path, name: str) -> Path:

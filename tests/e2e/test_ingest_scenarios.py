@@ -79,6 +79,15 @@ def test_failures_give_exit_code_3_and_are_not_repeated(world: World) -> None:
     assert again.by_state == {"corrupt": 1}
 
 
+def test_what_is_no_document_of_a_beir_folder_is_told_by_every_run(world: World) -> None:
+    world.write("corpus.jsonl", '{"_id": "1", "title": "T", "text": "First."}\n')
+    world.write("queries.jsonl", '{"_id": "q1", "text": "Which?"}\n')
+    for _ in range(2):
+        summary = world.sync()
+        assert (summary.listed, summary.exit_code) == (1, 0)
+        assert [each["uri"] for each in summary.to_json()["left_out"]] == ["queries.jsonl"]
+
+
 def test_an_empty_folder_is_no_error(world: World) -> None:
     assert world.sync().to_json()["documents"]["listed"] == 0
 

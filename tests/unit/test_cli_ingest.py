@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ingest.summary import Failure, Progress, RunSummary
+from ingest.summary import Failure, Omission, Progress, RunSummary
 from quarry.cli import progress
 from quarry.cli.commands.ingest import summary_lines
 from quarry.cli.progress import duration, progress_display, standing_text
@@ -40,6 +40,12 @@ def test_a_run_that_read_nothing_says_so_in_one_line() -> None:
     assert list(summary_lines(summary)) == [
         "shop: 5 documents listed: 0 indexed, 5 unchanged, in 0:00."
     ]
+
+
+def test_what_was_left_out_is_named_with_the_reason() -> None:
+    omission = Omission(uri="qrels", reason="It is no document.")
+    lines = list(summary_lines(RunSummary(run_id="r", source="s", left_out=(omission,))))
+    assert lines[-2:] == ["Left out, since they are no documents:", "  qrels  It is no document."]
 
 
 def test_a_thousand_failures_do_not_flood_the_screen() -> None:

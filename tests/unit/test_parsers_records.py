@@ -96,6 +96,11 @@ def test_names_are_unique_and_a_repeated_id_is_told() -> None:
     ]
 
 
+def test_an_id_in_another_spelling_of_the_same_letters_is_a_repeated_one() -> None:
+    found = jsonl({"_id": "caf\u00e9", "text": "1"}, {"_id": "cafe\u0301", "text": "2"})
+    assert states(found)[1][1:] == ("corrupt", "Line 2 repeats the id of an earlier one.")
+
+
 def test_a_record_without_text_is_empty_not_indexed() -> None:
     (found,) = jsonl({"_id": "471", "title": "", "text": ""})
     assert (found.state, found.reason) == (DocState.EMPTY, "Line 1 has no text.")

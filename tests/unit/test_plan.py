@@ -19,6 +19,7 @@ from ingest.plan import (
     states,
     with_orphans,
 )
+from ingest.sources import LeftOut
 from quarry.errors import UsageError
 from quarry.records import DocState, Document, SourceEntry, SourceItem
 from quarry.settings import IngestSettings, Settings, SourceSettings
@@ -116,6 +117,12 @@ def test_other_settings_of_its_source_read_an_address_again(
         known_before = before(entry("a", state=state, recipe=was.of(state)))
         plan = make_plan([item("a")], known_before, recipe=now)
         assert bool(plan.read) is again
+
+
+def test_what_is_left_out_is_told_and_not_read_and_what_it_was_before_is_gone() -> None:
+    left = LeftOut(source="s", address="q", uri="q", tag="", size=0, reason="It is none.")
+    plan = make_plan([item("a"), left], before(entry("a"), entry("q")), recipe=RECIPE)
+    assert (plan.left_out, plan.read, plan.vanished) == ((left,), (), ("q",))
 
 
 def test_what_is_listed_no_more_has_vanished() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.sources import open_source
+from ingest.sources import LeftOut, open_source
 from quarry.errors import ParseError, SourceNotFound, UsageError
 from quarry.records import DocState, SourceItem
 
@@ -172,12 +172,71 @@ def test_a_folder_that_cannot_be_listed_stops_the_listing(tmp_path: Path) -> Non
         closed.chmod(0o755)
 
 
-def test_a_beir_folder_has_only_its_corpus_as_documents(tmp_path: Path) -> None:
+def test_of_a_beir_folder_the_questions_are_told_as_left_out_and_all_else_is_listed(
+    tmp_path: Path,
+) -> None:
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "README.md"):
         write(tmp_path / "beir" / name)
-    write(tmp_path / "notes" / "corpus.jsonl")
-    write(tmp_path / "notes" / "a.md")
-    assert addresses(tmp_path) == ["beir/corpus.jsonl", "notes/a.md", "notes/corpus.jsonl"]
+    write(tmp_path / "notes" / "queries.jsonl")
+    items = list(open_source(str(tmp_path)).list())
+    assert {item.address: isinstance(item, LeftOut) for item in items} == {
+        "beir/README.md": False,
+        "beir/corpus.jsonl": False,
+        "beir/qrels": True,
+        "beir/queries.jsonl": True,
+        "notes/queries.jsonl": False,
+    }
+
+
+def both_spellings(folder: Path, name: str) -> tuple[Path, Path]:
+    """A file of this name in composed and one in decomposed spelling."""
+    composed, decomposed = (
+        write(folder / unicodedata.normalize(form, name), form) for form in ("NFC", "NFD")
+    )
+    if len(list(folder.iterdir())) < 2:
+        pytest.skip("this file system takes both spellings for one name")
+    return composed, decomposed
+
+
+def test_of_two_spellings_of_a_name_one_is_read_and_the_other_told(tmp_path: Path) -> None:
+    both_spellings(tmp_path, "café.md")
+    source = open_source(str(tmp_path))
+    items = {item.address: item for item in source.list()}
+    assert sorted(items) == ["cafe\\u0301.md", "caf\u00e9.md"]
+    assert source.read(items["caf\u00e9.md"]) == b"NFC"
+    for act in (source.read, source.metadata):
+        with pytest.raises(ParseError, match="same name in another spelling") as caught:
+            act(items["cafe\\u0301.md"])
+        assert caught.value.state == DocState.FAILED
+
+
+def test_a_folder_whose_name_is_that_of_another_in_another_spelling_is_told(tmp_path: Path) -> None:
+    for form in ("NFC", "NFD"):
+        write(tmp_path / unicodedata.normalize(form, "é") / "a.md", form)
+    if len(list(tmp_path.iterdir())) < 2:
+        pytest.skip("this file system takes both spellings for one name")
+    assert addresses(tmp_path) == ["é/a.md", "e\\u0301"]
+
+
+def test_a_sidecar_is_found_however_its_name_is_spelled(tmp_path: Path) -> None:
+    write(tmp_path / unicodedata.normalize("NFD", "café.md"))
+    plain = only(tmp_path).tag
+    write(tmp_path / unicodedata.normalize("NFC", "café.md.meta.yaml"), "acl: [hr]")
+    assert open_source(str(tmp_path)).metadata(only(tmp_path)) == {"acl": ["hr"]}
+    assert only(tmp_path).tag != plain
+
+
+def test_what_is_neither_file_nor_folder_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    write(tmp_path / ".hidden" / "a.md")
+    (tmp_path / "shown").symlink_to(tmp_path / ".hidden")
+    source = open_source(str(tmp_path))
+    items = list(source.list())
+    assert [item.address for item in items] == ["pipe.md", "shown"]
+    for item in items:
+        with pytest.raises(ParseError) as caught:
+            source.read(item)
+        assert caught.value.state == DocState.UNSUPPORTED
 
 
 def test_the_tag_changes_with_content_sidecar_and_folder_files_and_with_nothing_else(

@@ -117,6 +117,7 @@ def test_the_summary_adds_up() -> None:
             {"uri": "2.md", "state": "corrupt", "reason": "It is broken."},
             {"uri": "3.md", "state": "partial", "reason": "Page 2 is a scan."},
         ],
+        "left_out": [],
     }
     assert summary.exit_code == 3
 

@@ -89,6 +89,10 @@ def summary_lines(summary: RunSummary) -> Iterator[str]:
     more = len(summary.failures) - _SHOWN_FAILURES
     if more > 0:
         yield f"  and {more} more; quarry documents lists all."
+    if summary.left_out:
+        yield "Left out, since they are no documents:"
+    for omission in summary.left_out:
+        yield f"  {one_line(omission.uri)}  {one_line(omission.reason)}"
 
 
 def delete(
