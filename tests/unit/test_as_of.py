@@ -17,7 +17,7 @@ from quarry.revisions import narrow
 from quarry.verify import verify
 from serve import retrieve
 from tests.unit.as_of_world import HOUR, NOON, Past, people
-from tests.unit.revision_world import Page, memory_stores
+from tests.unit.revision_world import Crash, CrashAt, Page, memory_stores, sync, watched
 from tests.unit.serve_world import World, names
 
 KEPT_HOURS = 50.0
@@ -212,6 +212,36 @@ def test_without_a_retention_the_setting_is_named() -> None:
     world = Past(memory_stores())
     with pytest.raises(AsOfError, match=r"stores\.retention_days"):
         world.found(0, NOBODY)
+
+
+# ----------------------------------------------------------------------------------- crashes
+
+
+@pytest.mark.parametrize("keep_deleted", [False, True])
+@pytest.mark.parametrize("after", [NEW, replace(OLD, acl=("hr",)), None])
+def test_a_crash_at_any_step_leaves_the_past_whole(after: Page | None, keep_deleted: bool) -> None:
+    points = 0
+    for call in range(100):
+        world = past(keep_deleted=keep_deleted)
+        for hours, page in ((0, OLD), (1, Page(("one", "four"), acl=("hr", "eng")))):
+            world.hours = hours
+            world.change("d1", page)
+        world.hours = 2
+        try:
+            sync(watched(world.stores, CrashAt(call, torn=True)), after, "d1")
+        except Crash:
+            points += 1
+        else:
+            break
+        for hours, texts in ((0.5, {"tent one", "tent two"}), (1.5, {"tent one", "tent four"})):
+            assert world.found(hours, HR) in ({}, {"d1": texts})
+            if after or keep_deleted:
+                assert world.found(hours, HR) == {"d1": texts}
+        world.ingest_ends()
+        world.change("d1", after)
+        assert world.found(1.5, HR) == world.shown(1.5, HR)
+        assert world.found(0.5, ENG) == world.shown(0.5, ENG)
+    assert points >= 4
 
 
 # ------------------------------------------------------------------------------- any history
