@@ -313,6 +313,8 @@ class Hit:
     """Inner product, or BM25."""
     exact: bool = False
     """Whether it holds an identifier of the question; such rows stand before all others."""
+    chunk: Chunk | None = None
+    """The passage, from stores that give it at no extra cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +439,18 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A sentence of an answer that its sources may not bear."""
+
+    sentence: str
+    reason: str
+    """`uncited`, `numbers`, `words`, `meaning`, or `language`: words of two languages cannot be
+    compared."""
+    labels: tuple[str, ...]
+    """The sources that it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Status `refused` has no citations and the fixed refusal text (invariant 8)."""
 
@@ -444,6 +458,9 @@ class Answer:
     text: str
     citations: tuple[Citation, ...]
     generation: str
+    doubts: tuple[Doubt, ...] = ()
+    cut: bool = False
+    """Whether the token limit ended it."""
     degraded: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[StageRecord, ...] = ()

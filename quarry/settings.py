@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from quarry.errors import ConfigError
+from quarry.settings_answers import AnswerSettings
 from quarry.settings_file import Section, drop_empty_sections, explain, overlay, read_yaml
 from quarry.settings_retrieval import RetrievalSettings, anchored
 
@@ -75,6 +76,12 @@ class MilvusSettings(Section):
     hnsw_m: int = Field(16, ge=4, le=64, description="HNSW: links a node.")
     hnsw_ef_construction: int = Field(200, ge=8, description="HNSW: build effort.")
     search_ef: int = Field(256, ge=8, description="HNSW: search effort, at least top_k.")
+    tenant_partitions: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="Partitions of a server by tenant; read when a collection is made. 0: none.",
+    )
     timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
     total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
 
@@ -266,6 +273,7 @@ class Settings(Section):
     reranker: RerankerSettings = RerankerSettings()
     generator: GeneratorSettings = GeneratorSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
+    answers: AnswerSettings = AnswerSettings()
     ingest: IngestSettings = IngestSettings()
     serve: ServeSettings = ServeSettings()
     access: AccessSettings = AccessSettings()

@@ -70,9 +70,10 @@ class MilvusVectorStore:
             if not client.has_collection(self._name, timeout=self._seconds):
                 client.create_collection(
                     self._name,
-                    schema=_schema(dimension),
+                    schema=_schema(dimension, by_tenant=bool(self._partitions)),
                     consistency_level="Bounded",
                     timeout=self._seconds,
+                    **({"num_partitions": self._partitions} if self._partitions else {}),
                 )
             if not client.list_indexes(self._name, field_name="vector"):
                 # Not waited for: the first rows are not there yet, and loading waits.
@@ -101,6 +102,10 @@ class MilvusVectorStore:
     @property
     def _is_flat(self) -> bool:
         return self._lite or self._settings.index == "FLAT"
+
+    @property
+    def _partitions(self) -> int:
+        return 0 if self._lite else self._settings.tenant_partitions
 
     def _known_dimension(self) -> int:
         if not self._dimension:
@@ -285,13 +290,14 @@ class MilvusVectorStore:
         return self._settings.total_s
 
 
-def _schema(dimension: int) -> Any:
+def _schema(dimension: int, *, by_tenant: bool) -> Any:
     schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
     schema.add_field("row_id", DataType.VARCHAR, is_primary=True, max_length=MAX_KEY)
     for name in KEYS:
         schema.add_field(name, DataType.VARCHAR, max_length=MAX_KEY)
-    for name in ("source", "tenant", "series", "version_key", "status"):
+    for name in ("source", "series", "version_key", "status"):
         schema.add_field(name, DataType.VARCHAR, max_length=LABEL_BYTES)
+    schema.add_field("tenant", DataType.VARCHAR, max_length=LABEL_BYTES, is_partition_key=by_tenant)
     schema.add_field("effective", DataType.INT64)
     for name in ("acl", "metadata"):
         schema.add_field(name, DataType.JSON)

@@ -15,11 +15,13 @@ from tests.contract.vector_store import MakeVectors, VectorStoreContract
 
 
 class TestMilvusServer(VectorStoreContract):
-    @pytest.fixture(params=["HNSW", "FLAT"])
+    @pytest.fixture(
+        params=[{}, {"index": "FLAT"}, {"tenant_partitions": 4}], ids=["HNSW", "FLAT", "tenants"]
+    )
     def make(
         self, request: pytest.FixtureRequest, milvus_settings: MilvusSettings
     ) -> Iterator[MakeVectors]:
-        settings = milvus_settings.model_copy(update={"index": request.param})
+        settings = milvus_settings.model_copy(update=request.param)
         opened: list[MilvusVectorStore] = []
 
         def make(name: str) -> MilvusVectorStore:

@@ -144,7 +144,7 @@ class ElasticsearchText:
                 query=query,
                 size=min(limit, 10_000),
                 sort=["_score", {"row_id": "asc"}],
-                source=REF,
+                source=[*REF, "chunk"],
                 track_total_hits=False,
             )
         )
@@ -154,6 +154,7 @@ class ElasticsearchText:
                 doc_id=hit["_source"]["doc_id"],
                 revision=hit["_source"]["revision"],
                 score=float(hit["_score"] or 0.0),
+                chunk=codec.chunk_from_json(hit["_source"]["chunk"]),
             )
             for hit in answer["hits"]["hits"]
         ]
