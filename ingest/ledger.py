@@ -137,6 +137,10 @@ class Ledger:
         self.deleted_chunks += chunks
         self.states[DocState.DELETED] += documents
 
+    def name_taken(self, uri: str) -> None:
+        """A document that could not be deleted, since another writer keeps changing it."""
+        self.failures.append(Failure(uri=uri, state=DocState.FAILED, reason=_TAKEN))
+
     def summary(
         self, *, run_id: str, source: str, unread: Counter[DocState], seconds: float
     ) -> RunSummary:

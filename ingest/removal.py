@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from ingest.ledger import Ledger
 from ingest.plan import documents_of
@@ -16,30 +14,42 @@ from quarry.ports import Catalog
 from quarry.records import DocState, Document
 from quarry.stores.factory import Stores
 
-T = TypeVar("T")
 
+def hide(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> list[Document]:
+    """No reader finds them any more; their rows stay for now, so that moved texts keep vectors.
 
-def hide(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> None:
-    """No reader finds them any more; their rows stay for now, so that moved texts keep vectors."""
+    Gives those that stay, since another writer keeps changing them; the ledger names them.
+    """
+    kept: list[Document] = []
     for document in documents:
         if document.state is DocState.DELETED:
             continue
-        _again(stores, document, lambda row: revisions.bury(stores, row))
-        ledger.count_deleted(1, document.chunk_count)
+        if _bury(stores, document):
+            ledger.count_deleted(1, document.chunk_count)
+        else:
+            ledger.name_taken(document.uri)
+            kept.append(document)
+    return kept
 
 
-def sweep(stores: Stores, documents: Iterable[Document]) -> None:
-    """Deletes the rows of documents that are hidden; one that lives again is left alone."""
+def sweep(stores: Stores, documents: Iterable[Document]) -> bool:
+    """Deletes the rows of documents that are hidden; False if one lives and is left alone."""
+    all_gone = True
     for document in documents:
         if document.state is DocState.DELETED:
-            with suppress(Conflict):  # it lives again
-                revisions.delete(stores, document)
+            revisions.delete(stores, document)
+        else:
+            all_gone = False
+    return all_gone
 
 
-def delete(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> None:
+def delete(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> list[Document]:
+    """`hide`, then `sweep`; gives the documents that stay."""
+    kept: list[Document] = []
     for document in documents:
-        hide(stores, [document], ledger)
+        kept += hide(stores, [document], ledger)
         sweep(stores, stores.catalog.get([document.doc_id]).values())
+    return kept
 
 
 def uncount(catalog: Catalog, documents: Iterable[Document]) -> None:
@@ -72,10 +82,15 @@ def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     return found
 
 
-def _again(stores: Stores, document: Document, act: Callable[[Document], T]) -> T | None:
-    """Acts on the row as it is now if another writer was faster, once; then lets it be."""
-    try:
-        return act(document)
-    except Conflict:
-        row = stores.catalog.get([document.doc_id]).get(document.doc_id)
-        return act(row) if row and row.state is not DocState.DELETED else None
+def _bury(stores: Stores, document: Document) -> bool:
+    """Whether it is hidden; tried once more if another writer was faster, then it is let be."""
+    row: Document | None = document
+    for _ in range(2):
+        if row is None or row.state is DocState.DELETED:
+            return True
+        try:
+            revisions.bury(stores, row)
+            return True
+        except Conflict:
+            row = stores.catalog.get([document.doc_id]).get(document.doc_id)
+    return row is None or row.state is DocState.DELETED

@@ -189,9 +189,10 @@ class Run:
 
     def _sweep_vanished(self, stores: Stores) -> None:
         for plan in self._plans:
-            removal.sweep(stores, _vanished(stores, plan))
             for address in plan.vanished:
-                stores.catalog.delete_entry(plan.source, address)
+                rows = removal.of_addresses(stores.catalog, plan.source, [address])
+                if removal.sweep(stores, rows):  # else the next run tries again
+                    stores.catalog.delete_entry(plan.source, address)
 
     def _index(self) -> AbstractContextManager[Index]:
         return writable_index(self._settings) if self._tasks else existing_index(self._settings)
@@ -220,15 +221,15 @@ class Run:
                 break
 
     def _finish(self, stores: Stores, address: Address) -> None:
-        """The entry comes last: whatever stops the run before it, the address is read again."""
+        """The entry comes last: whatever is not done before it, the address is read again."""
         if address.conflict:
             return
         gone, before = address.end.gone, address.end.before
         if gone and self._is_suspicious(len(gone), before):
             self._withhold(address.task.item.uri, len(gone), before)
             return
-        if gone:
-            removal.delete(stores, stores.catalog.get(gone).values(), self._ledger)
+        if gone and removal.delete(stores, stores.catalog.get(gone).values(), self._ledger):
+            return
         stores.catalog.put_entry(address.entry(self._recipes[address.task.item.source]))
 
     def _is_suspicious(self, gone: int, before: int) -> bool:

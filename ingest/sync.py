@@ -73,8 +73,9 @@ def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> R
     ):
         found = removal.find(index.stores.catalog, doc_ids_or_uris)
         retention.advance(index.stores)
-        removal.delete(index.stores, found, ledger)
-        removal.uncount(index.stores.catalog, found)
+        kept = {document.doc_id for document in removal.delete(index.stores, found, ledger)}
+        gone = [document for document in found if document.doc_id not in kept]
+        removal.uncount(index.stores.catalog, gone)
         retention.expire(index.stores)
         index.stores.vectors.flush()
     return ledger.summary(
