@@ -71,6 +71,11 @@ class RetrievalSettings(Section):
     top_k: int = Field(10, ge=1, le=100, description="Results of a search.")
     candidates: int = Field(100, ge=1, le=1000, description="Rows asked of each leg.")
     rrf_k: int = Field(60, ge=1, description="k of reciprocal rank fusion.")
+    fusion_file: Path | None = Field(
+        None,
+        description="What `quarry tune fusion` wrote: learned weights in place of ranks for what "
+        "is reranked; relative to this file.",
+    )
     max_question_chars: int = Field(2000, ge=1, description="Longer questions are refused.")
     evidence_chunks: int = Field(8, ge=1, le=50, description="Sources of an answer at most.")
     rewrite: RewriteSettings = RewriteSettings()
@@ -86,4 +91,11 @@ def anchored(retrieval: RetrievalSettings, base: Path) -> RetrievalSettings:
     select = retrieval.select.model_copy(
         update={"calibration_file": base / calibration.expanduser() if calibration else None}
     )
-    return retrieval.model_copy(update={"rewrite": rewrite, "select": select})
+    weights = retrieval.fusion_file
+    return retrieval.model_copy(
+        update={
+            "rewrite": rewrite,
+            "select": select,
+            "fusion_file": base / weights.expanduser() if weights else None,
+        }
+    )

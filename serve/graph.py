@@ -35,6 +35,7 @@ from serve.retrieve import retrieve
 from serve.rewrite import Rewriting, rewrite
 from serve.select import Selection, select
 from serve.stage import Deadline, Run, Threads
+from serve.weigh import weigh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +123,12 @@ class Searcher:
         ranked: Sequence[Candidate] = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
         if self.models.rerank is not None and request.rerank:
             model = self.models.rerank
-            ranked = run.add(
-                *await rerank(ranked, asked, model=model, depth=depth, rrf_k=rrf_k, run=run)
+            ranked, record = await rerank(
+                ranked, asked, model=model, depth=depth, rrf_k=rrf_k, run=run
             )
+            if self.extras.fusion is not None:
+                ranked = weigh(ranked, asked, self.extras.fusion)
+            run.add(ranked, record)
         selection = self._selection
         if selection.wanted:
             ranked = run.add(*await select(ranked, asked, selection, run)).kept

@@ -15,6 +15,7 @@ from quarry.cli.commands import (
     ingest,
     init,
     serve,
+    tune,
     verify,
 )
 
@@ -35,3 +36,4 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor.doctor)
     app.add_typer(evaluate.app, name="eval")
     app.command("diagnose")(diagnose.diagnose)
+    app.add_typer(tune.app, name="tune")
