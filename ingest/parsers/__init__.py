@@ -23,7 +23,14 @@ from quarry.settings import IngestSettings, Settings
 PARSERS_VERSION = "2"
 """Raised when a parser of ours gives other blocks or metadata for the same bytes."""
 
-_LIBRARIES = ("pymupdf", "markdown-it-py", "mdit-py-plugins", "selectolax", "python-docx")
+_LIBRARIES = (
+    "charset-normalizer",
+    "markdown-it-py",
+    "mdit-py-plugins",
+    "pymupdf",
+    "python-docx",
+    "selectolax",
+)
 _OCR_LIBRARY = "rapidocr-onnxruntime"
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest import parsers
 from ingest.parsers import parse_item, recipe
 from ingest.parsers.decoding import decode, mangled, mended
 from ingest.parsers.markdown import parse_markdown
@@ -106,6 +107,18 @@ def test_switching_ocr_changes_the_recipe_and_unrelated_settings_do_not() -> Non
     changed = base.model_copy(update={"ingest": base.ingest.model_copy(update={"ocr": False})})
     other = base.model_copy(update={"ingest": base.ingest.model_copy(update={"parse_workers": 7})})
     assert recipe(base) == recipe(other) != recipe(changed)
+
+
+@pytest.mark.parametrize(
+    "package", ["charset-normalizer", "markdown-it-py", "pymupdf", "python-docx", "selectolax"]
+)
+def test_another_version_of_what_decides_a_text_changes_the_recipe(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = recipe(Settings())
+    real = parsers._version
+    monkeypatch.setattr(parsers, "_version", lambda p: "other" if p == package else real(p))
+    assert recipe(Settings()) != before
 
 
 # ------------------------------------------------------------------------------------ decoding
