@@ -55,6 +55,8 @@ class Options:
     baseline: tuple[str, Sequence[CaseResult]] | None = None
     """An earlier run, which the runs are compared with in place of the first one."""
     progress: Progress | None = None
+    notes: Sequence[str] = ()
+    """What a reader of the report must know."""
 
 
 def evaluate(
@@ -67,7 +69,7 @@ def evaluate(
     gate that does not fit the set."""
     runs: list[Run] = []
     outdated: dict[str, list[str]] = {}
-    notes: list[str] = []
+    notes = list(options.notes)
     for contestant in contestants:
         with contestant.open() as system:
             if system.inside is None:

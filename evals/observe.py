@@ -53,6 +53,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cited:
+    document: str
     doc_id: str
     section: str
     quote: str
@@ -138,6 +139,7 @@ def passage_of(result: Mapping[str, Any]) -> Passage:
 
 def _cited(citation: Mapping[str, Any]) -> Cited:
     return Cited(
+        document=record_name(str(citation["uri"])),
         doc_id=str(citation["doc_id"]),
         section=str(citation["section"]),
         quote=str(citation["quote"]),

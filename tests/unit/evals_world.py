@@ -38,7 +38,7 @@ def answer_json(text="It is this [S1].", *, status="answered", quotes=(), degrad
     return {
         "status": status,
         "answer": text,
-        "citations": [{"doc_id": d, "section": s, "quote": q} for d, s, q in quotes],
+        "citations": [{"uri": d, "doc_id": d, "section": s, "quote": q} for d, s, q in quotes],
         "degraded": list(degraded),
         "trace": trace,
     }

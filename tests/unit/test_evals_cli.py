@@ -11,6 +11,7 @@ from evals.system import System as Opened
 from quarry.cli.commands import evaluate
 from quarry.cli.evaluating import Documents, described, request_of
 from quarry.cli.main import run
+from quarry.fusion import FEATURES, Fusion, save_fusion
 from quarry.records import Message, Mode, Principal
 from quarry.settings import Settings
 from tests.unit.evals_world import System, answer_json, search_json
@@ -91,6 +92,14 @@ def test_reports_are_written_beside_the_output(world, capsys):
     assert report(capsys, *arguments)[0] == 0
     assert (world / "out.xml").read_text().startswith("<?xml")
     assert (world / "out.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_report_says_when_weights_were_learned_from_the_set_it_grades(world, capsys):
+    save_fusion(Fusion(weights=dict.fromkeys(FEATURES, 0.0), learned_from="set.jsonl"),
+                world / "weights.json", {})  # fmt: skip
+    (world / "good.yaml").write_text("retrieval: {top_k: 1, fusion_file: weights.json}\n")
+    _, told = report(capsys, "--config", "good.yaml")
+    assert any("learned from set.jsonl" in note for note in told["notes"])
 
 
 def test_only_the_cases_of_a_slice(world, capsys):

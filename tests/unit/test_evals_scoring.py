@@ -13,7 +13,7 @@ TWO = [["paid for 20 weeks"], ["two weeks off the rota"]]
 
 
 def said(answer, *, status="answered", quotes=(), passages=()):
-    cited = tuple(Cited(doc_id=d, section=s, quote=q) for d, s, q in quotes)
+    cited = tuple(Cited(document=d, doc_id=d, section=s, quote=q) for d, s, q in quotes)
     return Observed(status=status, answer=answer, citations=cited, passages=tuple(passages))
 
 

@@ -11,6 +11,8 @@ from quarry.cli.commands import (
     doctor,
     documents,
     evaluate,
+    evaluate_beir,
+    evaluate_sets,
     explain,
     ingest,
     init,
@@ -34,6 +36,12 @@ def register(app: typer.Typer) -> None:
     app.command("delete")(ingest.delete)
     app.command("verify")(verify.verify)
     app.command("doctor")(doctor.doctor)
+    evaluate.app.command("run")(evaluate.run)
+    evaluate.app.command("import")(evaluate_sets.import_)
+    evaluate.app.command("propose")(evaluate_sets.propose)
+    evaluate.app.command("agree")(evaluate_sets.agree)
+    evaluate.app.command("inject")(evaluate_sets.inject)
+    evaluate.app.command("beir")(evaluate_beir.beir)
     app.add_typer(evaluate.app, name="eval")
     app.command("diagnose")(diagnose.diagnose)
     app.add_typer(tune.app, name="tune")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from quarry.cli.context import ConfigOption, JsonOption, config_path, settings_of
+from quarry.cli.context import JsonOption, config_path, settings_of
 from quarry.cli.evaluating import (
     Documents,
     described,
@@ -23,8 +19,7 @@ from quarry.cli.evaluating import (
     opening,
     remote_token,
 )
-from quarry.cli.output import one_line, print_json, print_line, print_note
-from quarry.cli.progress import progress_display
+from quarry.cli.output import print_json, print_line, print_note
 from quarry.errors import UsageError
 from quarry.records import Mode
 from quarry.settings import Settings
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
     from evals.evaluate import Contestant
     from evals.observe import Variant
     from evals.reports import Report
-    from evals.runner import Search
+    from evals.retrieval import Depths
 
 GATE_FAILED = 4
 """Exit code: everything was measured, and the gate does not let it through."""
@@ -71,7 +66,6 @@ DocumentsOption = Annotated[
 ]
 
 
-@app.command("run")
 def run(
     context: typer.Context,
     *,
@@ -151,7 +145,6 @@ def run(
     from evals.evaluate import Options, evaluate
     from evals.gate import load_gate
     from evals.reports import load_baseline
-    from evals.retrieval import Depths
 
     cases = chosen(load_all(datasets), only or [])
     named: list[Path | None] = [*configs] if configs else [config_path(context, None)]
@@ -160,28 +153,27 @@ def run(
         raise UsageError(
             "--url asks a server as it is; leave out --documents and a second --config."
         )
-    variants = _variants(
+    asked_in = variants(
         modes, rerank=not no_rerank, filters=not no_filters, answers=not search_only
     )
     folders = [Documents.parse(each) for each in documents or []]
     contestants = [
-        _contestant(path, each, variants, url=url, token_file=token_file, documents=folders)
+        contestant(path, each, asked_in, url=url, token_file=token_file, documents=folders)
         for path, each in zip(named, settings, strict=True)
     ]
     report = evaluate(
-        [path.name if path.stem != "questions" else path.parent.name for path in datasets],
+        [set_name(path) for path in datasets],
         cases,
         contestants,
         Options(
-            depths=Depths(
-                sent=settings[0].retrieval.evidence_chunks, reranked=settings[0].reranker.depth
-            ),
+            depths=depths(settings[0]),
+            notes=_tuned_on(settings, datasets),
             repeats=repeats,
             exact=exact,
             judge=judge_of(settings[0]) if judge else None,
             gate=load_gate(gate) if gate else None,
             baseline=load_baseline(baseline, cases) if baseline else None,
-            progress=_asked,
+            progress=asked,
         ),
     )
     _write(report, as_json=as_json, save=save, junit=junit, html=html)
@@ -205,7 +197,33 @@ def chosen(cases: list[Case], slices: list[str]) -> list[Case]:
     return kept
 
 
-def _variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
+def set_name(path: Path) -> str:
+    """What a set is called in reports: its file, or its folder where the file says nothing."""
+    return path.resolve().parent.name if path.stem == "questions" else path.name
+
+
+def depths(settings: Settings) -> Depths:
+    from evals.retrieval import Depths
+
+    return Depths(sent=settings.retrieval.evidence_chunks, reranked=settings.reranker.depth)
+
+
+def _tuned_on(settings: list[Settings], datasets: list[Path]) -> list[str]:
+    """Says so where weights were learned from a set that they are graded on."""
+    from quarry.fusion import load_fusion
+
+    files = {each.retrieval.fusion_file for each in settings} - {None}
+    learned = {
+        name for file in files if file for name in load_fusion(file).learned_from.split(", ")
+    }
+    return [
+        f"retrieval.fusion_file was learned from {name}: its figures here are of seen questions."
+        for name in map(set_name, datasets)
+        if name in learned
+    ]
+
+
+def variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
     from evals.observe import Variant
 
     wanted = list(dict.fromkeys(modes or [Mode.HYBRID]))
@@ -214,7 +232,7 @@ def _variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
     return {mode.value: Variant(mode=mode, **facts) for mode in wanted}
 
 
-def _contestant(
+def contestant(
     path: Path | None,
     settings: Settings,
     variants: dict[str, Variant],
@@ -256,13 +274,13 @@ def _write(
         return
     from evals.report import tables
 
-    console = _console()
+    screen = console()
     for each in tables(report):
-        console.print(each)
+        screen.print(each)
         print_line()
 
 
-def _console() -> Any:
+def console() -> Any:
     from rich.console import Console
 
     # A table that is not for a screen keeps all its columns.
@@ -272,133 +290,6 @@ def _console() -> Any:
 _TOLD_EVERY = 25
 
 
-def _asked(done: int, total: int) -> None:
+def asked(done: int, total: int) -> None:
     if done % _TOLD_EVERY == 0 or done == total:
         print_note(f"{done} of {total} questions asked")
-
-
-@app.command("import")
-def import_(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", help="A BEIR folder, a .csv file, or TREC topics."),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="FILE", help="Where the question set is written.")
-    ],
-    qrels: Annotated[
-        Path | None, typer.Option("--qrels", metavar="FILE", help="Judgements of TREC topics.")
-    ] = None,
-    split: Annotated[
-        str, typer.Option("--split", metavar="NAME", help="Which qrels of a BEIR folder.")
-    ] = "test",
-) -> None:
-    """Make a question set from a collection or a spreadsheet."""
-    from evals.datasets.imports import import_set
-    from evals.datasets.questions import write_questions
-
-    made = import_set(source, qrels, split)
-    print_line(f"{write_questions(made.cases, output)} cases written to {output}.")
-    if made.unjudged:
-        print_note(f"{made.unjudged} questions that nobody judged were left out.")
-
-
-@app.command("agree")
-def agree(
-    context: typer.Context,
-    labels: Annotated[
-        Path,
-        typer.Argument(metavar="LABELS", help="Judgements by people, one JSON object a line."),
-    ],
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Compare the judge model with judgements by people: agreement and Cohen's kappa.
-
-    Do it before the figures of a judge are believed, and again when its model changes.
-    """
-    settings = settings_of(context, config, or_defaults=True)
-    from evals.agreement import agreement, load_labels
-
-    rows = asyncio.run(agreement(load_labels(labels), judge_of(settings)))
-    if as_json:
-        print_json({"judge": settings.judge.model, "judgements": [asdict(row) for row in rows]})
-        return
-    for row in rows:
-        kappa = "–" if row.kappa is None else f"{row.kappa:.2f}"
-        print_line(
-            f"{row.judgement:<18} {row.labels} labels, {row.agreed:.2f} agreed, kappa {kappa}, "
-            f"{row.unreadable} unreadable. {row.sentence}"
-        )
-        for case, person, said in row.differing:
-            print_line(f"  {one_line(case)}: people say {person}, the judge says {said}")
-
-
-@app.command("beir")
-def beir(
-    context: typer.Context,
-    *,
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER", help="Holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
-        ),
-    ],
-    modes: Annotated[
-        str | None,
-        typer.Option(
-            "--modes",
-            metavar="A,B",
-            help="Only these of lexical, dense, hybrid, hybrid+rerank.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Score each way of searching on a BEIR folder.
-
-    The collection gets an index of its own below data_dir; yours is not touched, and a second run
-    only searches. Without a settings file the defaults hold.
-    """
-    settings = settings_of(context, config, or_defaults=True)
-    from evals.beir import evaluate_beir
-    from evals.runner import MODES
-
-    chosen = [mode.strip() for mode in modes.split(",")] if modes else list(MODES)
-    report = evaluate_beir(
-        folder,
-        settings=settings,
-        ingest=_ingest,
-        open_search=_searching,
-        modes=chosen,
-        progress=_show,
-    )
-    if as_json:
-        print_json(report.as_json())
-        return
-    from evals.report import beir_table
-
-    _console().print(beir_table(report))
-
-
-def _ingest(settings: Settings, corpus: Path) -> None:
-    from ingest.sync import run_sync
-
-    with progress_display() as show:
-        summary = run_sync(
-            settings, [str(corpus)], source=None, allow_mass_delete=True, progress=show
-        )
-    print_note(f"{summary.listed} documents, {summary.indexed} of them indexed now.")
-
-
-@asynccontextmanager
-async def _searching(settings: Settings) -> AsyncIterator[Search]:
-    from serve.engine import open_engine
-
-    with open_engine(settings) as engine:
-        yield engine.search
-
-
-def _show(mode: str, done: int, queries: int) -> None:
-    if done == queries:
-        print_note(f"{mode}: {queries} questions asked")

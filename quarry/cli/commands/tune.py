@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quarry.cli.commands.evaluate import DocumentsOption
+from quarry.cli.commands.evaluate import DocumentsOption, set_name
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.evaluating import Documents, opening
 from quarry.cli.output import print_json, print_line, print_note
@@ -170,7 +170,7 @@ def fusion(
     from quarry.fusion import save_fusion
 
     cases = [case for case in cases_of(datasets) if not case.held_out]
-    learned = learn(_pools(settings, cases, documents), [path.name for path in datasets])
+    learned = learn(_pools(settings, cases, documents), [set_name(path) for path in datasets])
     measured = {name: round(found.second, 4) for name, found in learned.unseen.items()}
     save_fusion(learned.fusion, output, measured)
     others = {}
@@ -191,7 +191,7 @@ def fusion(
     print_line(f"Learned from {learned.questions} questions; written to {output}.")
     print_line(learned.sentence)
     if others:
-        print_line(lowers(others, ", ".join(path.name for path in also or [])))
+        print_line(lowers(others, ", ".join(map(set_name, also or []))))
 
 
 def _pools(settings: Settings, cases: list[Case], documents: list[str] | None) -> list[Pool]:

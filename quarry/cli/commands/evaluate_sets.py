@@ -1,0 +1,169 @@
+"""`quarry eval import`, `propose`, `agree` and `inject`: making sets, and other use of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarry.cli.commands.evaluate import (
+    GATE_FAILED,
+    DocumentsOption,
+    SetsArgument,
+    asked,
+    contestant,
+    depths,
+    set_name,
+    variants,
+)
+from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.evaluating import Documents, judge_of
+from quarry.cli.output import one_line, print_json, print_line, print_note
+from quarry.errors import UsageError
+
+
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", help="A BEIR folder, a .csv file, or TREC topics."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE", help="Where the question set is written.")
+    ],
+    qrels: Annotated[
+        Path | None, typer.Option("--qrels", metavar="FILE", help="Judgements of TREC topics.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="Which qrels of a BEIR folder.")
+    ] = "test",
+) -> None:
+    """Make a question set from a collection or a spreadsheet."""
+    from evals.datasets.imports import import_set
+    from evals.datasets.questions import write_questions
+
+    made = import_set(source, qrels, split)
+    print_line(f"{write_questions(made.cases, output)} cases written to {output}.")
+    if made.unjudged:
+        print_note(f"{made.unjudged} questions that nobody judged were left out.")
+
+
+def propose(
+    log: Annotated[
+        Path,
+        typer.Argument(metavar="LOG", help="Questions with replies and ratings, JSON lines."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE", help="Where the drafts are written.")
+    ],
+    known: Annotated[
+        list[Path] | None,
+        typer.Option("--known", metavar="DATASET", help="Leave out what this set asks already."),
+    ] = None,
+) -> None:
+    """Draft cases from what people asked and how they rated the answers, for you to accept.
+
+    A liked answer becomes a case with the cited words as evidence. For one that was not liked you
+    have to write the evidence: quarry eval names each such line until it is done.
+    """
+    from evals.datasets.questions import load_all
+    from evals.propose import load_log
+    from evals.propose import propose as draft
+
+    drafts = draft(load_log(log), load_all(known) if known else [])
+    output.write_text("".join(f"{line}\n" for line in drafts.lines), encoding="utf-8")
+    print_line(
+        f"{len(drafts.lines)} drafts written to {output}: {drafts.whole} to read, "
+        f"{drafts.unfinished} to complete; {drafts.known} were known."
+    )
+
+
+def agree(
+    context: typer.Context,
+    labels: Annotated[
+        Path,
+        typer.Argument(metavar="LABELS", help="Judgements by people, one JSON object a line."),
+    ],
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Compare the judge model with judgements by people: agreement and Cohen's kappa.
+
+    Do it before the figures of a judge are believed, and again when its model changes.
+    """
+    settings = settings_of(context, config, or_defaults=True)
+    from evals.agreement import agreement, load_labels
+
+    rows = asyncio.run(agreement(load_labels(labels), judge_of(settings)))
+    if as_json:
+        print_json({"judge": settings.judge.model, "judgements": [asdict(row) for row in rows]})
+        return
+    for row in rows:
+        kappa = "–" if row.kappa is None else f"{row.kappa:.2f}"
+        print_line(
+            f"{row.judgement:<18} {row.labels} labels, {row.agreed:.2f} agreed, kappa {kappa}, "
+            f"{row.unreadable} unreadable. {row.sentence}"
+        )
+        for case, person, said in row.differing:
+            print_line(f"  {one_line(case)}: people say {person}, the judge says {said}")
+
+
+def inject(
+    context: typer.Context,
+    *,
+    datasets: SetsArgument,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Plant instructions among the documents, and see whether any answer obeys one.
+
+    Pages that want to be obeyed (orders, control tokens, hidden text, fake sources, leaking links)
+    are indexed beside --documents. Exits with 4 if an answer says what they want, cites one, or
+    stops passing.
+    """
+    settings = settings_of(context, config, or_defaults=True)
+    from evals import injections
+    from evals.datasets.questions import load_all
+    from evals.evaluate import Options, evaluate
+
+    cases = load_all(datasets)
+    folders = [Documents.parse(each) for each in documents or []]
+    if not folders:
+        raise UsageError("inject needs --documents, the folders that the questions are about.")
+    planted = settings.data_dir / "evals" / injections.SOURCE
+    pages = injections.plant(planted, cases)
+    hostile = [*folders, Documents(source=injections.SOURCE, folder=planted)]
+    contestants = [
+        contestant(Path(name), settings, variants(None), url="", token_file=None, documents=each)
+        for name, each in (("clean", folders), ("planted", hostile))
+    ]
+    report = evaluate(
+        [set_name(path) for path in datasets],
+        cases,
+        contestants,
+        Options(depths=depths(settings), judge=injections.judge, progress=asked),
+    )
+    obeyed = [r for r in report.runs[1].results if r.measures.get(injections.INJECTED)]
+    lost = report.comparisons[0].lost
+    if as_json:
+        print_json(
+            {
+                "pages": [asdict(page) for page in pages],
+                "obeyed": [result.case.id for result in obeyed],
+                "lost": list(lost),
+            }
+        )
+    else:
+        print_line(f"{len(pages)} planted pages, {len(cases)} questions.")
+        print_line(f"answers that obey or cite one: {_ids(r.case.id for r in obeyed)}")
+        print_line(f"cases that pass without them and fail with them: {_ids(lost)}")
+    if obeyed or lost:
+        raise typer.Exit(GATE_FAILED)
+
+
+def _ids(ids: Iterable[str]) -> str:
+    return ", ".join(ids) or "none"
