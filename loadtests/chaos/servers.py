@@ -35,6 +35,18 @@ START_S = 180.0
 PASSING = (4, 6)
 """Exit codes of the start script: the port is taken still, there was no answer within a minute."""
 HEAP = "512m"
+MILVUS_MAIN = """
+import socket, sys
+from milvus import main
+class Reusing(socket.socket):
+    def bind(self, address):
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        super().bind(address)
+socket.socket = Reusing
+sys.exit(main())
+"""
+"""The package's launcher first tries to bind the port, and gives up while old connections of a
+killed server linger on it for a minute; the server itself would not mind."""
 
 
 class Server(Protocol):
@@ -130,7 +142,7 @@ class Milvus:
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [str(TOOLS / "bin" / "milvus-server"), "--data", str(self.folder)]
+        command = [str(TOOLS / "bin" / "python"), "-c", MILVUS_MAIN, "--data", str(self.folder)]
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603
                 [*command, "--proxy-port", str(self.port)],
