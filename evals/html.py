@@ -17,7 +17,6 @@ from evals.results import CaseResult
 
 _MOST_SLICES = 24
 """Drawn in one plot; the table has all."""
-_PLOTTED = ("R@", "all_evidence@", "RR@", "nDCG@", "hit@", "pass", "citation_", "context_")
 
 
 def html_report(report: Report) -> str:
@@ -80,7 +79,8 @@ def _plots(report: Report) -> Iterable[str]:
             title=f"{main} by slice",
         )
     for comparison in report.comparisons:
-        found = {k: d for k, d in comparison.differences.items() if k.startswith(_PLOTTED)}
+        shown = {"pass", *headlines(report.depths)}
+        found = {k: d for k, d in comparison.differences.items() if k in shown}
         if found:
             title = f"{comparison.second} minus {comparison.first}, with 95 % intervals"
             yield plots.differences(found, title=title)

@@ -27,7 +27,7 @@ def bars(groups: Sequence[str], columns: Mapping[str, Sequence[float]], *, title
     axes.invert_yaxis()
     axes.set_title(title, loc="left", fontsize=11)
     if len(columns) > 1:
-        axes.legend(loc="lower right", fontsize=8)
+        figure.legend(loc="outside lower center", ncols=len(columns), fontsize=8)
     return _svg(figure)
 
 
@@ -60,7 +60,7 @@ def depths(columns: Mapping[str, Mapping[int, float]], *, title: str) -> str:
     axes.set_ylim(0, 1.03)
     axes.set_xlabel("passages looked at")
     axes.set_title(title, loc="left", fontsize=11)
-    axes.legend(loc="lower right", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=len(columns), fontsize=8)
     return _svg(figure)
 
 
