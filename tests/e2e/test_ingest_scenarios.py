@@ -14,6 +14,7 @@ from ingest.stages import Encoder
 from ingest.work import Row
 from quarry.errors import (
     ConfigError,
+    Conflict,
     DataDirBusy,
     FingerprintMismatch,
     ModelError,
@@ -22,7 +23,8 @@ from quarry.errors import (
     StoreUnavailable,
     UsageError,
 )
-from quarry.records import DocState, SourceItem
+from quarry.records import DocState, Document, SourceItem
+from quarry.stores.factory import Stores
 from quarry.stores.milvus_lite import vector_server, writer_lock
 from tests.e2e.ingest_world import InlinePipeline, InProcessParsers, NoPipeline, World
 
@@ -385,6 +387,27 @@ def test_what_another_writer_keeps_changing_is_named_and_left_for_the_next_run(
     summary = world.sync(pipeline=InlinePipeline(before_writing=always_first))
     assert [failure.uri for failure in summary.failures] == ["page1.md"]
     assert world.sync().indexed == 1
+
+
+def test_a_deletion_that_lost_to_another_writer_is_made_by_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = world.write("c.jsonl", '{"_id": "1", "text": "One."}\n{"_id": "2", "text": "Two."}')
+    filled(world)
+    records.write_text('{"_id": "2", "text": "Two."}')
+    world.remove("page1.md")
+
+    def always_first(stores: Stores, document: Document) -> Document:
+        raise Conflict("It moved.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("quarry.revisions.bury", always_first)
+        summary = world.sync()
+    assert (summary.deleted, summary.exit_code) == (0, 3)
+    assert {failure.uri for failure in summary.failures} == {"page1.md", "c.jsonl#1"}
+    assert world.sync().deleted == 2
+    assert not {"page1.md", "c.jsonl#1"} & set(world.rows())
+    assert world.is_clean()
 
 
 def test_only_one_ingest_writes_at_a_time(world: World) -> None:
