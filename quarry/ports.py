@@ -103,6 +103,17 @@ class Reranker(Protocol):
         ...
 
 
+class Entailment(Protocol):
+    """Judges whether one text follows from another."""
+
+    @property
+    def name(self) -> str: ...
+
+    def entails(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """For each (passage, sentence) the probability that the passage entails the sentence."""
+        ...
+
+
 class Generator(TokenCounter, Protocol):
     @property
     def name(self) -> str: ...

@@ -2,6 +2,7 @@
 
     gateway → retriever → embedder, reranker, generator (counts tokens)
             → generator → embedder (the extractive one)
+            → entailment (if a model is set)
 
 Classes are plain and become deployments in `build`. Each makes what it holds in its
 constructor, on the replica, from a function that it is given.
@@ -11,26 +12,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI
 from ray import serve
-from ray.exceptions import RayActorError, RayTaskError
-from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.handle import DeploymentHandle
 
 from quarry.access.principals import NOBODY_KNOWN, load_users
-from quarry.errors import ModelError, Overloaded
 from quarry.generations import open_live
 from quarry.models.counter import load_counter
-from quarry.models.factory import load_embedder, load_generator, load_reranker
-from quarry.ports import Embedder, Generator, Reranker, TokenCounter
+from quarry.models.factory import (
+    load_embedder,
+    load_entailment,
+    load_generator,
+    load_reranker,
+)
+from quarry.ports import Embedder, Entailment, Generator, OwnsProcesses, Reranker
 from quarry.records import (
     EmbedderFingerprint,
+    Message,
     Piece,
     Prompt,
     SearchRequest,
@@ -43,17 +47,19 @@ from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
 from serve.extras import load_extras
 from serve.graph import Answerer, Examined, Gathered, Searcher
+from serve.handles import AnswerHandles, ModelHandles, RemoteEmbedder, RemoteSearcher, call
 from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S
 from serve.http.sign_in import SignIn
 from serve.index import Index, impatient
 from serve.models import EXTRACTIVE, Scores, SearchModels, load_fallback
+from serve.pacing import paced
+from serve.placement import Placement, placements
 from serve.stage import Threads
 
-CPUS = {"gateway": 0.1, "retriever": 0.2, "embedder": 0.4, "reranker": 0.4, "generator": 0.2}
-"""Logical cores of one replica; all together fit on two."""
-WAIT_S = 600.0
-"""Longest wait of a thread for the embedder, which may still be loading its weights."""
+PACE_S = 0.1
+"""Tokens that a generator writes in this time travel together: each message costs about as much as
+a small model's token."""
 BATCH = 32
 """Questions of one forward pass of the embedder at most; it never waits to fill a batch."""
 
@@ -90,6 +96,18 @@ class RerankerServer:
         return Scores(values=values, fuses=self._reranker.fuses)
 
 
+class EntailmentServer:
+    """One entailment model; the sentences of an answer are its batch, answers take turns."""
+
+    def __init__(self, load: Callable[[], Entailment], settings: Settings) -> None:
+        _prepare(settings)
+        self._entailment = load()
+        self._threads = Threads(1)
+
+    async def entails(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        return await self._threads(self._entailment.entails, pairs)
+
+
 class GeneratorServer:
     """One generator; streams until the answer ends or the caller goes away."""
 
@@ -100,16 +118,39 @@ class GeneratorServer:
         settings: Settings,
     ) -> None:
         _prepare(settings)
+        self._writing = 0
         # In a thread, because it may ask the embedder and wait for it.
         self._generator = await asyncio.to_thread(load, embedder)
         self._threads = Threads(4)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        async for piece in self._generator.stream(prompt):
-            yield piece
+        self._writing += 1
+        try:
+            async with aclosing(paced(self._generator.stream(prompt), PACE_S)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._writing -= 1
+
+    async def writing(self) -> int:
+        """Answers that are being written now."""
+        return self._writing
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return await self._threads(self._generator.count_tokens, texts)
+
+    async def count_prompt(self, messages: Sequence[Message]) -> int:
+        return await self._threads(self._generator.count_prompt, messages)
+
+    def check_health(self) -> None:
+        """Ray Serve asks, and starts the replica again after an error."""
+        if isinstance(self._generator, OwnsProcesses):
+            self._generator.check_health()
+
+    def __del__(self) -> None:
+        generator = getattr(self, "_generator", None)
+        if isinstance(generator, OwnsProcesses):
+            generator.close()
 
 
 class RetrieverServer:
@@ -145,162 +186,16 @@ class Gateway:
 
     def __init__(
         self,
-        make_app: Callable[[DeploymentHandle, DeploymentHandle], FastAPI],
+        make_app: Callable[[DeploymentHandle, AnswerHandles], FastAPI],
         retriever: DeploymentHandle,
-        generator: DeploymentHandle,
+        handles: AnswerHandles,
         settings: Settings,
     ) -> None:
         _prepare(settings)
-        self._made = make_app(retriever, generator)
+        self._made = make_app(retriever, handles)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         return self._made
-
-
-# -------------------------------------------------------------------------- calls between them
-
-
-@dataclass(frozen=True, slots=True)
-class ModelHandles:
-    """The model deployments as the retriever calls them."""
-
-    embedder: DeploymentHandle
-    reranker: DeploymentHandle | None
-    generator: DeploymentHandle
-
-    def search_models(self) -> SearchModels:
-        reranker = self.reranker
-
-        async def rerank(question: str, passages: Sequence[str]) -> Scores:
-            assert reranker is not None
-            scores: Scores = await call(reranker.score, question, passages)
-            return scores
-
-        async def embed(question: str) -> Vector:
-            vector: Vector = await call(self.embedder.embed, question)
-            return vector
-
-        async def embed_passages(texts: Sequence[str]) -> Vectors:
-            vectors: Vectors = await call(self.embedder.embed_documents, texts)
-            return vectors
-
-        async def count_tokens(texts: Sequence[str]) -> list[int]:
-            counts: list[int] = await call(self.generator.count_tokens, texts)
-            return counts
-
-        return SearchModels(
-            embed=embed,
-            embed_passages=embed_passages,
-            rerank=rerank if reranker else None,
-            count_tokens=count_tokens,
-            write=RemoteGenerator(self.generator).stream,
-        )
-
-
-class RemoteEmbedder:
-    """The embedder deployment as an `Embedder`, for threads: its calls block.
-
-    Tokens are counted here, from the tokenizer alone.
-    """
-
-    def __init__(self, handle: DeploymentHandle, counter: TokenCounter) -> None:
-        self._handle = handle
-        self._counter = counter
-        self._fingerprint: EmbedderFingerprint = _wait(handle.fingerprint)
-
-    @property
-    def fingerprint(self) -> EmbedderFingerprint:
-        return self._fingerprint
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._counter.count_tokens(texts)
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        vectors: Vectors = _wait(self._handle.embed_documents, texts)
-        return vectors
-
-    def embed_question(self, text: str) -> Vector:
-        vector: Vector = _wait(self._handle.embed, text)
-        return vector
-
-    def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        return np.array([self.embed_question(text) for text in texts], dtype=np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteSearcher:
-    """The retriever deployment as the engine calls it."""
-
-    handle: DeploymentHandle
-
-    async def search(self, request: SearchRequest) -> SearchResult:
-        result: SearchResult = await call(self.handle.search, request)
-        return result
-
-    async def gather(self, request: SearchRequest) -> Gathered:
-        gathered: Gathered = await call(self.handle.gather, request)
-        return gathered
-
-    async def examine(self, request: SearchRequest, expect: Sequence[Sequence[str]]) -> Examined:
-        examined: Examined = await call(self.handle.examine, request, expect)
-        return examined
-
-    async def ready(self) -> dict[str, str]:
-        parts: dict[str, str] = await call(self.handle.ready)
-        return parts
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteGenerator:
-    """The generator deployment as the answer stages call it."""
-
-    handle: DeploymentHandle
-
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        response = self.handle.options(stream=True).stream.remote(prompt)
-        try:
-            async for piece in response:
-                yield piece
-        except Exception as error:
-            raise translated(error) from error
-        finally:
-            response.cancel()
-
-
-async def call(method: Any, *arguments: Any) -> Any:
-    """The result of a deployment's method; its errors are those of `quarry.errors`.
-
-    A call that is given up here, such as at a deadline, is cancelled there.
-    """
-    response = method.remote(*arguments)
-    try:
-        return await response
-    except asyncio.CancelledError:
-        response.cancel()
-        raise
-    except Exception as error:
-        raise translated(error) from error
-
-
-def _wait(method: Any, *arguments: Any) -> Any:
-    """As `call`, for threads."""
-    try:
-        return method.remote(*arguments).result(timeout_s=WAIT_S)
-    except TimeoutError as error:
-        raise ModelError("The embedder did not answer in time; ask again.") from error
-    except Exception as error:
-        raise translated(error) from error
-
-
-def translated(error: Exception) -> Exception:
-    """The error that was raised on the replica, or ours for what happened to the replica."""
-    if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
-        error = error.cause
-    if isinstance(error, BackPressureError):
-        return Overloaded("The server is busy; ask again in a moment.")
-    if isinstance(error, RayActorError | DeploymentUnavailableError):
-        return ModelError("A part of the server stopped and is being started; ask again.")
-    return error
 
 
 def _prepare(settings: Settings) -> None:
@@ -312,35 +207,52 @@ def _prepare(settings: Settings) -> None:
 # ------------------------------------------------------------------------- the application
 
 
-def build(settings: Settings, local_token: str) -> serve.Application:
-    """The bound application: gateway, retriever and the three models."""
-    embedder = _deployment(EmbedderServer, "embedder", settings).bind(
-        partial(load_embedder, settings.embedder), settings
+@dataclass(frozen=True, slots=True)
+class Loaders:
+    """What each model's replica calls to make it; tests put others in."""
+
+    embedder: Callable[[Settings], Embedder]
+    reranker: Callable[[Settings], Reranker]
+    generator: Callable[[Settings, DeploymentHandle], Generator]
+    entailment: Callable[[Settings], Entailment]
+
+
+def build(
+    settings: Settings, local_token: str, loaders: Loaders | None = None
+) -> serve.Application:
+    """The bound application: gateway, retriever and the models."""
+    load = loaders or Loaders(_load_embedder, _load_reranker, _load_generator, _load_entailment)
+    deployed = partial(_deployment, settings=settings, placements=placements(settings))
+    embedder = deployed(EmbedderServer, "embedder").bind(partial(load.embedder, settings), settings)
+    generator = deployed(GeneratorServer, "generator").bind(
+        partial(load.generator, settings), embedder, settings
     )
-    generator = _deployment(GeneratorServer, "generator", settings).bind(
-        partial(_load_generator, settings), embedder, settings
-    )
-    reranker = None
+    reranker = entailment = None
     if settings.reranker.kind != "none":
-        reranker = _deployment(RerankerServer, "reranker", settings).bind(
-            partial(_load_reranker, settings), settings
+        reranker = deployed(RerankerServer, "reranker").bind(
+            partial(load.reranker, settings), settings
         )
-    handles = ModelHandles(embedder, reranker, generator)
-    retriever = _deployment(RetrieverServer, "retriever", settings).bind(
-        partial(_open_searcher, settings), handles, settings
+    if settings.answers.entailment.model:
+        entailment = deployed(EntailmentServer, "entailment").bind(
+            partial(load.entailment, settings), settings
+        )
+    retriever = deployed(RetrieverServer, "retriever").bind(
+        partial(_open_searcher, settings), ModelHandles(embedder, reranker, generator), settings
     )
-    gateway = _deployment(serve.ingress()(Gateway), "gateway", settings)
-    return gateway.bind(partial(_make_app, settings, local_token), retriever, generator, settings)
+    gateway = deployed(serve.ingress()(Gateway), "gateway")
+    handles = AnswerHandles(generator, entailment)
+    return gateway.bind(partial(_make_app, settings, local_token), retriever, handles, settings)
 
 
-def _deployment(kind: type, name: str, settings: Settings) -> Any:
+def _deployment(
+    kind: type, name: str, *, settings: Settings, placements: Mapping[str, Placement]
+) -> Any:
     """A class as a deployment, with limits that turn overload into an answer, not a queue."""
     at_once = settings.serve.max_in_flight
     return serve.deployment(
         kind,
         name=name,
         num_replicas=1,
-        ray_actor_options={"num_cpus": CPUS[name]},
         # The gateway says 429 itself, so it takes more than it admits; beyond that Serve says 503.
         max_ongoing_requests=2 * at_once + 16,
         max_queued_requests=2 * at_once,
@@ -350,7 +262,12 @@ def _deployment(kind: type, name: str, settings: Settings) -> Any:
         health_check_period_s=5,
         graceful_shutdown_timeout_s=5,
         graceful_shutdown_wait_loop_s=0.2,
+        **placements[name].options(),
     )
+
+
+def _load_embedder(settings: Settings) -> Embedder:
+    return load_embedder(settings.embedder)
 
 
 def _load_generator(settings: Settings, embedder: DeploymentHandle) -> Generator:
@@ -366,6 +283,12 @@ def _load_reranker(settings: Settings) -> Reranker:
     reranker = load_reranker(settings.reranker, load_embedder(settings.embedder))
     assert reranker is not None, "there is no deployment for kind none"
     return reranker
+
+
+def _load_entailment(settings: Settings) -> Entailment:
+    entailment = load_entailment(settings.answers.entailment)
+    assert entailment is not None, "there is no deployment without a model"
+    return entailment
 
 
 class _Known:
@@ -389,17 +312,11 @@ def _open_searcher(
 
 
 def _make_app(
-    settings: Settings,
-    local_token: str,
-    retriever: DeploymentHandle,
-    generator: DeploymentHandle,
+    settings: Settings, local_token: str, retriever: DeploymentHandle, handles: AnswerHandles
 ) -> FastAPI:
     users = settings.access.users_file
-    fallback = load_fallback(settings.generator, None)
     answerer = Answerer(
-        generate=RemoteGenerator(generator).stream,
-        fallback=fallback.stream if fallback else None,
-        settings=settings,
+        models=handles.answer_models(load_fallback(settings.generator, None)), settings=settings
     )
     return create_app(
         Engine(searcher=RemoteSearcher(retriever), answerer=answerer),

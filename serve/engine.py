@@ -20,7 +20,7 @@ from serve.explain import explain
 from serve.extras import load_extras
 from serve.graph import Answerer, Event, Examined, Final, Gathered, Searcher
 from serve.index import Index, impatient
-from serve.models import LoadedModels, load_models, search_models
+from serve.models import LoadedModels, answer_models, load_models, search_models
 from serve.stage import Deadline, Threads
 
 
@@ -103,6 +103,7 @@ def open_engine(settings: Settings) -> Iterator[Engine]:
             loading = pool.submit(load_models, settings)
             stack.enter_context(vector_server(settings))
             models = loading.result()
+            stack.callback(models.close)
         generation, stores = open_live(impatient(settings), models.embedder)
         stack.callback(stores.close)
         threads = Threads()
@@ -115,7 +116,6 @@ def make_engine(
     settings: Settings, *, index: Index, models: LoadedModels, threads: Threads
 ) -> Engine:
     """An engine over stores and models that are open already."""
-    fallback = models.fallback
     searcher = Searcher(
         index=index,
         models=search_models(models, threads),
@@ -123,9 +123,5 @@ def make_engine(
         settings=settings,
         extras=load_extras(settings),
     )
-    answerer = Answerer(
-        generate=models.generator.stream,
-        fallback=fallback.stream if fallback else None,
-        settings=settings,
-    )
+    answerer = Answerer(models=answer_models(models, threads), settings=settings)
     return Engine(searcher=searcher, answerer=answerer)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
 from quarry.errors import QuarryError
 from quarry.records import Piece, Prompt, StopReason
-from serve.citations import MarkWriter
+from serve.citations import Mark
 from serve.models import Generate
 from serve.stage import Deadline, Run, Stopwatch, late
+from serve.writing import AnswerWriter
 
 _log = structlog.get_logger(__name__)
 
@@ -30,12 +31,16 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """All that a generator wrote, its citation marks in one form, and how it ended."""
+    """All that was shown of what a generator wrote, and how it ended."""
 
     text: str
     last: Piece
-    unknown_citations: int
+    marks: tuple[Mark, ...]
+    """Its citations, in the order of the text."""
+    unknown_citations: int = 0
     """Citation marks left out because they name no source."""
+    removed_links: int = 0
+    """Images and links left out because they are not from the sources."""
 
 
 async def write(
@@ -50,7 +55,7 @@ async def write(
     watch = Stopwatch("generate")
     shown = False
     try:
-        async with aclosing(_marked(prompt, generate, run.deadline)) as events:
+        async with aclosing(_fit_to_show(prompt, generate, run.deadline)) as events:
             async for event in events:
                 if isinstance(event, Written):
                     _record(run, watch, event)
@@ -62,7 +67,7 @@ async def write(
             raise late() if isinstance(error, TimeoutError) else error from error
         _log.warning("generator_failed", error=type(error).__name__, shown=shown)
         run.without("generate")
-    async with aclosing(_marked(prompt, fallback, run.deadline)) as events:
+    async with aclosing(_fit_to_show(prompt, fallback, run.deadline)) as events:
         async for event in events:
             if isinstance(event, Written):
                 _record(run, watch, event)
@@ -70,29 +75,28 @@ async def write(
                 yield event
 
 
-@dataclass(slots=True)
-class _Text:
-    parts: list[str] = field(default_factory=list)
-
-    def take(self, text: str) -> list[Delta]:
-        if text:
-            self.parts.append(text)
-        return [Delta(text)] if text else []
-
-
-async def _marked(
+async def _fit_to_show(
     prompt: Prompt, generate: Generate, deadline: Deadline
 ) -> AsyncGenerator[Delta | Written, None]:
-    marks = MarkWriter({item.label for item in prompt.evidence})
-    text, last = _Text(), Piece(stop=StopReason.END)
+    writer = AnswerWriter(prompt.evidence)
+    shown: list[str] = []
+    last = Piece(stop=StopReason.END)
     async with aclosing(_timed(generate(prompt), deadline)) as pieces:
         async for piece in pieces:
             last = piece
-            for delta in text.take(marks.feed(piece.text)):
-                yield delta
-    for delta in text.take(marks.finish()):
-        yield delta
-    yield Written(text="".join(text.parts), last=last, unknown_citations=marks.unknown)
+            shown.append(writer.feed(piece.text))
+            if shown[-1]:
+                yield Delta(shown[-1])
+    shown.append(writer.finish())
+    if shown[-1]:
+        yield Delta(shown[-1])
+    yield Written(
+        text="".join(shown),
+        last=last,
+        marks=writer.marks,
+        unknown_citations=writer.unknown_citations,
+        removed_links=writer.removed_links,
+    )
 
 
 async def _timed(stream: AsyncIterator[Piece], deadline: Deadline) -> AsyncGenerator[Piece, None]:

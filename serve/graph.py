@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from quarry.records import Answer, Candidate, Evidence, SearchRequest, SearchResult, StageRecord
+from quarry.records import (
+    Answer,
+    Candidate,
+    Evidence,
+    Prompt,
+    SearchRequest,
+    SearchResult,
+    StageRecord,
+)
 from quarry.settings import Settings
 from quarry.text import REFUSAL
-from serve.answer import REFUSED, Checked, check
+from serve.answer import REFUSED, Checked, Judge, check
 from serve.everything import choose_everything
 from serve.evidence import Budget, Chosen, around_of, choose, dependable
 from serve.extras import Extras
@@ -27,8 +35,8 @@ from serve.generate import Delta, Written, write
 from serve.health import readiness
 from serve.index import Index
 from serve.locate import Located, locate
-from serve.models import CountTokens, Generate, SearchModels
-from serve.prompt import build, overhead_tokens
+from serve.models import AnswerModels, CountTokens, SearchModels
+from serve.prompt import Limits, dependable_prompt, fit, overhead_tokens, room_for_sources
 from serve.question import Asked, ask
 from serve.rerank import rerank
 from serve.retrieve import retrieve
@@ -196,47 +204,63 @@ class Searcher:
     async def _budget(self, asked: Asked, count_tokens: CountTokens) -> Budget:
         generator, retrieval = self.settings.generator, self.settings.retrieval
         used = await overhead_tokens(asked.question, count_tokens)
-        room = generator.context_tokens - generator.max_tokens - used
-        return Budget(sources=min(asked.top_k, retrieval.evidence_chunks), tokens=max(0, room))
+        limits = Limits(context=generator.context_tokens, max_tokens=generator.max_tokens)
+        return Budget(
+            sources=min(asked.top_k, retrieval.evidence_chunks),
+            tokens=room_for_sources(limits, used),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answerer:
     """From evidence to a checked answer."""
 
-    generate: Generate
-    fallback: Generate | None
-    """Writes the answer when the generator fails; None where the generator cannot fail."""
+    models: AnswerModels
     settings: Settings
 
     async def answer(
         self, gathered: Gathered, deadline: Deadline, results: dict[str, Any] | None = None
     ) -> AsyncGenerator[Event, None]:
-        """Deltas, then the final answer; `results` takes what each stage gives."""
+        """Deltas, then the final answer; `results` takes what each stage gives.
+
+        With `answers.mode` buffer there is one delta, of the checked text.
+        """
         run = Run(deadline, gathered.trace, gathered.degraded, results)
         if not gathered.evidence:  # invariant 8: the generator is not called
             yield Delta(REFUSAL)
             yield Final(answer=_answer(REFUSED, gathered, run))
             return
-        prompt = run.add(
-            *build(
-                gathered.question,
-                gathered.evidence,
-                max_tokens=self.settings.generator.max_tokens,
-                request_id=uuid4().hex,
-            )
-        )
+        prompt = run.add(*await self._prompt(gathered, deadline))
+        buffered = self.settings.answers.mode == "buffer"
         written = None
-        writing = write(prompt, generate=self.generate, fallback=self.fallback, run=run)
+        models = self.models
+        writing = write(prompt, generate=models.generate, fallback=models.fallback, run=run)
         async with aclosing(writing) as events:
             async for event in events:
                 if isinstance(event, Written):
                     written = event
-                else:
+                elif not buffered:
                     yield event
         assert written is not None, "write ends with what was written"
-        checked = run.add(*check(written, gathered.evidence))
+        checked = run.add(*await check(written, prompt.evidence, judge=self._judge, run=run))
+        if buffered:
+            yield Delta(checked.text)
         yield Final(answer=_answer(checked, gathered, run))
+
+    async def _prompt(self, gathered: Gathered, deadline: Deadline) -> tuple[Prompt, StageRecord]:
+        generator = self.settings.generator
+        return await fit(
+            gathered.question,
+            gathered.evidence,
+            limits=Limits(context=generator.context_tokens, max_tokens=generator.max_tokens),
+            count=dependable_prompt(self.models.count_prompt, deadline),
+            request_id=uuid4().hex,
+        )
+
+    @property
+    def _judge(self) -> Judge | None:
+        entail = self.models.entail
+        return Judge(entail, self.settings.answers.entailment.threshold) if entail else None
 
 
 def _answer(checked: Checked, gathered: Gathered, run: Run) -> Answer:
@@ -249,6 +273,8 @@ def _answer(checked: Checked, gathered: Gathered, run: Run) -> Answer:
         text=checked.text,
         citations=checked.citations,
         generation=gathered.generation,
+        doubts=checked.doubts,
+        cut=checked.cut,
         degraded=tuple(run.degraded),
         timings_ms=timings,
         trace=tuple(run.trace),

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from quarry.ports import Embedder, Generator, Reranker
-from quarry.records import Piece, Prompt, Vector, Vectors
+from quarry.ports import Embedder, Entailment, Generator, OwnsProcesses, Reranker
+from quarry.records import Message, Piece, Prompt, Vector, Vectors
 from quarry.settings import GeneratorSettings, Settings
 from serve.stage import Threads
 
@@ -30,6 +30,8 @@ EmbedPassages: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors]]
 Rerank: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Scores]]
 Generate: TypeAlias = Callable[[Prompt], AsyncIterator[Piece]]
 CountTokens: TypeAlias = Callable[[Sequence[str]], Awaitable[list[int]]]
+CountPrompt: TypeAlias = Callable[[Sequence[Message]], Awaitable[int]]
+Entail: TypeAlias = Callable[[Sequence[tuple[str, str]]], Awaitable[list[float]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,18 @@ class SearchModels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerModels:
+    """What an answer needs."""
+
+    generate: Generate
+    count_prompt: CountPrompt
+    fallback: Generate | None
+    """Writes the answer when the generator fails; None where the generator cannot fail."""
+    entail: Entail | None
+    """Judges whether sources bear a sentence, if a model for it is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModels:
     """Models of this process."""
 
@@ -52,19 +66,31 @@ class LoadedModels:
     reranker: Reranker | None
     generator: Generator
     fallback: Generator | None
-    """Writes the answer when the generator fails; None where the generator cannot fail."""
+    entailment: Entailment | None = None
+
+    def close(self) -> None:
+        """Ends the processes that models run in; nothing may be asked afterwards."""
+        if isinstance(self.generator, OwnsProcesses):
+            self.generator.close()
 
 
 def load_models(settings: Settings) -> LoadedModels:
     """All that the settings name. Raises ConfigError, ModelError, MissingExtra."""
-    from quarry.models.factory import load_embedder, load_generator, load_reranker
+    from quarry.models.factory import (
+        load_embedder,
+        load_entailment,
+        load_generator,
+        load_reranker,
+    )
 
     embedder = load_embedder(settings.embedder)
     return LoadedModels(
         embedder=embedder,
         reranker=load_reranker(settings.reranker, embedder),
-        generator=load_generator(settings.generator, embedder),
+        entailment=load_entailment(settings.answers.entailment),
         fallback=load_fallback(settings.generator, embedder),
+        # Last, because it may start processes, which an error of another would leave behind.
+        generator=load_generator(settings.generator, embedder),
     )
 
 
@@ -95,6 +121,26 @@ def search_models(models: LoadedModels, threads: Threads) -> SearchModels:
         rerank=_rerank(models.reranker, threads) if models.reranker else None,
         count_tokens=count_tokens,
         write=models.generator.stream,
+    )
+
+
+def answer_models(models: LoadedModels, threads: Threads) -> AnswerModels:
+    """As `search_models`, for the answer."""
+
+    async def count_prompt(messages: Sequence[Message]) -> int:
+        return await threads(models.generator.count_prompt, messages)
+
+    entailment = models.entailment
+
+    async def entail(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        assert entailment is not None
+        return await threads(entailment.entails, pairs)
+
+    return AnswerModels(
+        generate=models.generator.stream,
+        count_prompt=count_prompt,
+        fallback=models.fallback.stream if models.fallback else None,
+        entail=entail if entailment else None,
     )
 
 

@@ -11,6 +11,13 @@ from quarry.cli.output import one_line, printable
 
 _PASSAGE_CHARS = 300
 _WIDEST = 100
+_DOUBTS = {
+    "uncited": "names no source that says so",
+    "numbers": "has a number or code that its sources do not have",
+    "words": "shares few words with its sources",
+    "meaning": "does not follow from its sources, says the entailment model",
+    "language": "is in another language than its sources, so it was not compared",
+}
 
 
 def answer_lines(answer: Mapping[str, Any], seconds: float) -> Iterator[str]:
@@ -22,7 +29,14 @@ def answer_lines(answer: Mapping[str, Any], seconds: float) -> Iterator[str]:
         yield "Sources"
         for citation in answer["citations"]:
             yield from _citation(citation)
+    if answer["doubts"]:
+        yield ""
+        yield "Check these sentences"
+        for doubt in answer["doubts"]:
+            yield from _doubt(doubt)
     yield ""
+    if answer["cut"]:
+        yield "The answer was cut off at generator.max_tokens."
     yield from degraded_lines(answer["degraded"])
     done = "Answered" if answer["status"] == "answered" else "Refused"
     yield f"{done} in {time_text(seconds * 1000)}{_stages(answer['timings_ms'])}"
@@ -53,6 +67,11 @@ def pages_text(pages: Sequence[int] | None) -> str:
 def _citation(citation: Mapping[str, Any]) -> Iterator[str]:
     yield f"  [{one_line(citation['label'])}] {place(citation)}"
     yield from wrapped(f"“{one_line(citation['quote'])}”", indent=7)
+
+
+def _doubt(doubt: Mapping[str, Any]) -> Iterator[str]:
+    yield from wrapped(f"“{one_line(doubt['sentence'])}”", indent=2)
+    yield f"    {_DOUBTS[doubt['reason']]}"
 
 
 def place(item: Mapping[str, Any]) -> str:

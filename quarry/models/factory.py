@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from quarry.errors import ConfigError
 from quarry.models.fakes import FakeEmbedder, FakeGenerator, FakeReranker
-from quarry.ports import Embedder, Generator, Reranker
+from quarry.ports import Embedder, Entailment, Generator, Reranker
 from quarry.settings import EmbedderSettings, GeneratorSettings, RerankerSettings
+from quarry.settings_answers import EntailmentSettings
 
 FAKE = "fake"
 
@@ -36,8 +37,17 @@ def load_reranker(settings: RerankerSettings, embedder: Embedder) -> Reranker | 
     return LateInteractionReranker(embedder)
 
 
+def load_entailment(settings: EntailmentSettings) -> Entailment | None:
+    """None if no model is set. Raises ConfigError or ModelError as `load_embedder` does."""
+    if not settings.model:
+        return None
+    from quarry.models.entailment import CrossEncoderEntailment
+
+    return CrossEncoderEntailment(settings)
+
+
 def load_generator(settings: GeneratorSettings, embedder: Embedder | None = None) -> Generator:
-    """Raises ConfigError for a kind that cannot be served."""
+    """Raises ConfigError for settings that the kind refuses, MissingExtra, ModelError."""
     if settings.kind == FAKE:
         return FakeGenerator()
     if settings.kind == "openai":
@@ -45,9 +55,9 @@ def load_generator(settings: GeneratorSettings, embedder: Embedder | None = None
 
         return OpenAIGenerator(settings)
     if settings.kind == "vllm":
-        raise ConfigError(
-            "generator.kind vllm is not available yet; start vLLM's own server and use kind openai."
-        )
+        from quarry.models.vllm import VllmGenerator
+
+        return VllmGenerator(settings)
     from quarry.models.extractive import ExtractiveGenerator
 
     return ExtractiveGenerator(embedder)

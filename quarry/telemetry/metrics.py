@@ -40,6 +40,13 @@ GENERATED_TOKENS = MetricSpec("quarry_generated_tokens", "counter", "Tokens writ
 UNKNOWN_CITATIONS = MetricSpec(
     "quarry_unknown_citations", "counter", "Citation marks dropped because they name no source."
 )
+REMOVED_LINKS = MetricSpec(
+    "quarry_removed_links", "counter", "Images and links left out because no source has them."
+)
+DOUBTS = MetricSpec(
+    "quarry_doubts", "counter", "Sentences that their sources may not bear.", ("reason",)
+)
+CUT_ANSWERS = MetricSpec("quarry_cut_answers", "counter", "Answers that the token limit ended.")
 
 TABLE = (
     REQUESTS,
@@ -50,6 +57,9 @@ TABLE = (
     ANSWERS,
     GENERATED_TOKENS,
     UNKNOWN_CITATIONS,
+    REMOVED_LINKS,
+    DOUBTS,
+    CUT_ANSWERS,
 )
 """Counters are exported with `_total` after the name, as Prometheus wants it."""
 

@@ -20,8 +20,11 @@ from quarry.records import Answer, Message, SearchRequest, StageRecord
 from quarry.settings import Settings
 from quarry.telemetry.metrics import (
     ANSWERS,
+    CUT_ANSWERS,
     DEGRADED,
+    DOUBTS,
     GENERATED_TOKENS,
+    REMOVED_LINKS,
     STAGE_SECONDS,
     UNKNOWN_CITATIONS,
     Metrics,
@@ -200,8 +203,12 @@ class _Handlers:
         for record in answer.trace:
             if record.stage == "generate":
                 self._metrics.count(GENERATED_TOKENS, record.count)
-            unknown = record.detail.get("unknown_citations", 0)
-            self._metrics.count(UNKNOWN_CITATIONS, unknown)
+            self._metrics.count(UNKNOWN_CITATIONS, record.detail.get("unknown_citations", 0))
+            self._metrics.count(REMOVED_LINKS, record.detail.get("removed_links", 0))
+        for doubt in answer.doubts:
+            self._metrics.count(DOUBTS, reason=doubt.reason)
+        if answer.cut:
+            self._metrics.count(CUT_ANSWERS)
 
 
 def _sse(name: str, data: dict[str, Any]) -> ServerSentEvent:

@@ -119,10 +119,18 @@ class CitationOut(BaseModel):
     quote: str = Field(description="Words of the source, verbatim.")
 
 
+class DoubtOut(BaseModel):
+    sentence: str
+    reason: str = Field(description="uncited, numbers, words, meaning or language.")
+    labels: list[str] = Field(description="The sources that it names.")
+
+
 class AnswerOut(BaseModel):
     status: str = Field(description="answered or refused.")
     answer: str
     citations: list[CitationOut]
+    doubts: list[DoubtOut] = Field(description="Sentences that the sources may not bear.")
+    cut: bool = Field(description="Whether the token limit ended the answer.")
     generation: str
     degraded: list[str]
     timings_ms: dict[str, float]
@@ -169,6 +177,11 @@ def answer_json(answer: Answer) -> dict[str, Any]:
             }
             for citation in answer.citations
         ],
+        "doubts": [
+            {"sentence": doubt.sentence, "reason": doubt.reason, "labels": list(doubt.labels)}
+            for doubt in answer.doubts
+        ],
+        "cut": answer.cut,
         "generation": answer.generation,
         "degraded": list(answer.degraded),
         "timings_ms": dict(answer.timings_ms),

@@ -181,8 +181,3 @@ def test_one_generator_serves_several_event_loops_in_turn() -> None:
 
 def test_the_factory_makes_it() -> None:
     assert load_generator(settings("http://h/v1")).name == "openai:m1"
-
-
-def test_vllm_is_told_to_come_later_in_one_sentence() -> None:
-    with pytest.raises(ConfigError, match="kind openai"):
-        load_generator(GeneratorSettings(kind="vllm", model="m"))

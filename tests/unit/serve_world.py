@@ -14,6 +14,7 @@ from quarry.records import (
     Answer,
     Chunk,
     Document,
+    Message,
     Mode,
     Piece,
     Principal,
@@ -159,6 +160,9 @@ class Scripted:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
+
+    def count_prompt(self, messages: Sequence[Message]) -> int:
+        return sum(self.count_tokens([message.content for message in messages]))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         self.prompts.append(prompt)

@@ -24,6 +24,8 @@ def answer(**changes: Any) -> dict[str, Any]:
         "status": "answered",
         "answer": "Store credit only. [S1]",
         "citations": [CITATION],
+        "doubts": [],
+        "cut": False,
         "generation": "g1",
         "degraded": [],
         "timings_ms": {"embed": 12.3, "total": 40.0},
@@ -65,6 +67,21 @@ def test_an_answer_has_its_numbered_sources_with_pages_and_the_time_of_each_stag
     assert text.startswith("Store credit only. [S1]\n")
     assert "[S1] Returns › Used outdoors  pp. 3–4  returns.md" in text
     assert "Answered in 40 ms (embed 12 ms)" in text
+
+
+def test_sentences_to_doubt_and_a_cut_are_said() -> None:
+    plain = "\n".join(answer_lines(answer(), 0.04))
+    assert "Check these sentences" not in plain
+    assert "cut off" not in plain
+    doubts = [
+        {"sentence": "In 90\x1b days.", "reason": "numbers", "labels": ["S1"]},
+        {"sentence": "Pandas eat bamboo.", "reason": "uncited", "labels": []},
+    ]
+    text = "\n".join(answer_lines(answer(doubts=doubts, cut=True), 0.04))
+    assert "has a number or code that its sources do not have" in text
+    assert "“Pandas eat bamboo.”\n    names no source" in text
+    assert "The answer was cut off at generator.max_tokens." in text
+    assert "\x1b" not in text
 
 
 def test_nothing_in_an_answer_reaches_the_terminal_as_a_command() -> None:

@@ -204,6 +204,7 @@ async def test_what_the_generator_refused_to_answer_from(world: World) -> None:
 
 async def test_a_phrase_in_a_neighbour_that_was_added_counts_as_read(world: World) -> None:
     world.add("steps", "First the tents.", "Then wipe the frame.", section=("Steps",))
+    world.generator = Scripted("First the tents, then the frame [S1].")
     narrow = with_settings(world, retrieval={"evidence_chunks": 1})
     assert await lost(narrow, "wipe the frame", "first tents") == (None, "cited")
 

@@ -40,7 +40,7 @@ from tests.unit.serve_world import Scripted, World
 LOCAL = "local-token"
 RESULT_KEYS = "rank chunk_id doc_id uri title section pages text score signals".split()
 SIGNAL_KEYS = "dense_rank dense_score lexical_rank lexical_score fused_score rerank_score".split()
-ANSWER_KEYS = "status answer citations generation degraded timings_ms trace".split()
+ANSWER_KEYS = "status answer citations doubts cut generation degraded timings_ms trace".split()
 CITATION_KEYS = "label doc_id uri title section pages quote".split()
 
 Client = httpx.AsyncClient
@@ -559,6 +559,21 @@ async def test_metrics_count_requests_and_stages_without_a_word_of_theirs(client
     assert "quarry_requests_in_flight 0.0" in text
     assert "quarry_answers_total" in text
     assert "PRIVATE" not in text
+
+
+async def test_metrics_count_what_was_left_out_of_answers_and_what_is_to_doubt(
+    world: World, users: SignIn
+) -> None:
+    world.generator = Scripted(
+        "Used tents give store credit [S1][S9]. Pandas eat bamboo. ![x](http://e.example/q)"
+    )
+    async with client_of(world.engine(), users) as client:
+        await client.post("/v1/answer", json={"question": "used tents"})
+        text = (await client.get("/metrics")).text
+    assert "quarry_unknown_citations_total 1.0" in text
+    assert "quarry_removed_links_total 1.0" in text
+    assert 'quarry_doubts_total{reason="uncited"} 1.0' in text
+    assert "quarry_cut_answers_total 0.0" in text
 
 
 async def test_the_api_page_needs_nothing_from_elsewhere(client: Client) -> None:

@@ -77,7 +77,7 @@ def test_every_metric_is_named_helped_and_labelled_from_closed_sets() -> None:
     assert all(name.startswith("quarry_") for name in names)
     assert all(spec.help.endswith(".") for spec in TABLE)
     labels = {label for spec in TABLE for label in spec.labels}
-    assert labels == {"endpoint", "status", "stage"}
+    assert labels == {"endpoint", "status", "stage", "reason"}
 
 
 def test_two_processes_worth_of_metrics_do_not_meet() -> None:
