@@ -62,6 +62,8 @@ def doubt(sentence: Sentence, sources: Sequence[Evidence]) -> Doubt | None:
     """Why these sources may not bear the sentence, as far as words and numbers tell."""
     if not sources:
         return _doubt(sentence, "uncited")
+    if any(sentence.text in source.text for source in sources):
+        return None
     read = "\n".join(readable(source) for source in sources)
     if not _numbers(sentence.text) <= _numbers(read):
         return _doubt(sentence, "numbers")
