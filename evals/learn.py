@@ -39,6 +39,9 @@ class Pool:
     """Of the passages that the reranker looked at, which stand first; only these are weighed."""
     right: Sequence[bool]
     """Whether each of these is right."""
+    teaches: Sequence[bool]
+    """Whether each of these is learned from. Where documents are judged, only the first passage of
+    each is: the others need not be what makes it relevant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ def pool_of(case: Case, results: Sequence[Mapping[str, Any]]) -> Pool:
         passages=passages,
         items=items,
         right=[_is_right(case, passage) for passage in passages[: len(items)]],
+        teaches=_teaching(case, passages[: len(items)]),
     )
 
 
@@ -148,18 +152,27 @@ def reordered(pool: Pool, fusion: Fusion) -> list[Passage]:
 def _fit(found: Sequence[Pool], names: Sequence[str]) -> Fusion:
     from sklearn.linear_model import LogisticRegression
 
-    rows = np.concatenate([features(pool.case.question, pool.items) for pool in found])
-    labels = np.concatenate([np.array(pool.right) for pool in found])
-    # Every question counts the same, however many of its results are right.
-    weight = np.concatenate([_weights(pool) for pool in found])
-    model = LogisticRegression(C=1.0, max_iter=1000)
-    model.fit(rows, labels, sample_weight=weight)
+    chosen = [np.array(pool.teaches, dtype=bool) for pool in found]
+    rows = np.concatenate(
+        [
+            features(pool.case.question, pool.items)[keep]
+            for pool, keep in zip(found, chosen, strict=True)
+        ]
+    )
+    labels = np.concatenate(
+        [np.array(pool.right)[keep] for pool, keep in zip(found, chosen, strict=True)]
+    )
+    model = LogisticRegression(C=1.0, max_iter=1000).fit(rows, labels)
     weights = {name: float(value) for name, value in zip(FEATURES, model.coef_[0], strict=True)}
     return Fusion(weights=weights, learned_from=", ".join(names))
 
 
-def _weights(pool: Pool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.full(len(pool.right), 1.0 / len(pool.right))
+def _teaching(case: Case, passages: Sequence[Passage]) -> list[bool]:
+    if not case.relevant:
+        return [True] * len(passages)
+    names = [passage.document for passage in passages]
+    first = {name: position for position, name in reversed(list(enumerate(names)))}
+    return [first[name] == position for position, name in enumerate(names)]
 
 
 def _item(result: Mapping[str, Any]) -> Item:

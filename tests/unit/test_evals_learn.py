@@ -97,6 +97,13 @@ def test_too_few_questions_teach_nothing():
         learn(MANY[: FEWEST - 1], ["set"])
 
 
+def test_of_a_judged_document_only_the_best_passage_is_learned_from():
+    pool = pool_of(case(relevant={"a": 1}), [result("a"), result("a"), result("b"), result("a")])
+    assert list(pool.right) == [True, True, False, True]
+    assert list(pool.teaches) == [True, False, True, False]
+    assert all(pool_of(case(), [result("a"), result("a")]).teaches)
+
+
 def test_evidence_marks_right_passages_too():
     pool = pool_of(case(), [result("a", "it is THIS"), result("b", "no")])
     assert list(pool.right) == [True, False]
