@@ -436,6 +436,8 @@ class Citation:
     section: str
     pages: tuple[int, int] | None
     quote: str
+    url: str = ""
+    """Public address from the document's metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,7 @@ def _citation(source: Evidence, supported: Sequence[str]) -> Citation:
         label=source.label,
         doc_id=document.doc_id,
         uri=document.uri,
+        url=document.url,
         title=document.title,
         section=section_path(source.chunk.section),
         pages=source.chunk.pages,

@@ -118,23 +118,14 @@ class GeneratorServer:
         settings: Settings,
     ) -> None:
         _prepare(settings)
-        self._writing = 0
         # In a thread, because it may ask the embedder and wait for it.
         self._generator = await asyncio.to_thread(load, embedder)
         self._threads = Threads(4)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        self._writing += 1
-        try:
-            async with aclosing(paced(self._generator.stream(prompt), PACE_S)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        finally:
-            self._writing -= 1
-
-    async def writing(self) -> int:
-        """Answers that are being written now."""
-        return self._writing
+        async with aclosing(paced(self._generator.stream(prompt), PACE_S)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return await self._threads(self._generator.count_tokens, texts)
@@ -280,7 +271,10 @@ def _load_generator(settings: Settings, embedder: DeploymentHandle) -> Generator
 
 
 def _load_reranker(settings: Settings) -> Reranker:
-    reranker = load_reranker(settings.reranker, load_embedder(settings.embedder))
+    # A cross-encoder does without the embedder, whose weights would cost memory for nothing.
+    needs_embedder = settings.reranker.kind == "late_interaction"
+    embedder = load_embedder(settings.embedder) if needs_embedder else None
+    reranker = load_reranker(settings.reranker, embedder)
     assert reranker is not None, "there is no deployment for kind none"
     return reranker
 

@@ -81,7 +81,7 @@ def place(item: Mapping[str, Any]) -> str:
     if steps and title and (title.startswith(steps[0]) or steps[0].startswith(title)):
         title = max(title, steps.pop(0), key=len)
     heading = " › ".join(part for part in (title, *steps) if part)
-    parts = (heading, pages_text(item["pages"]), one_line(item["uri"]))
+    parts = (heading, pages_text(item["pages"]), one_line(item.get("url") or item["uri"]))
     return "  ".join(part for part in parts if part)
 
 

@@ -20,8 +20,8 @@ def load_embedder(settings: EmbedderSettings) -> Embedder:
     return SentenceTransformerEmbedder(settings)
 
 
-def load_reranker(settings: RerankerSettings, embedder: Embedder) -> Reranker | None:
-    """None for kind `none`. Raises ConfigError or ModelError as `load_embedder` does."""
+def load_reranker(settings: RerankerSettings, embedder: Embedder | None) -> Reranker | None:
+    """None for kind `none`; only late interaction needs the embedder. Raises ConfigError or ModelError as `load_embedder` does."""
     if settings.kind == "none":
         return None
     if settings.kind == FAKE:

@@ -24,7 +24,7 @@ class TokenEmbedder(Embedder, Protocol):
         ...
 
 
-def has_token_vectors(embedder: Embedder) -> TypeGuard[TokenEmbedder]:
+def has_token_vectors(embedder: Embedder | None) -> TypeGuard[TokenEmbedder]:
     return hasattr(embedder, "token_embeddings")
 
 

@@ -87,6 +87,7 @@ class ResultOut(BaseModel):
     chunk_id: str
     doc_id: str
     uri: str
+    url: str = Field("", description="Public address from the document's metadata; often empty.")
     title: str
     section: str
     pages: list[int] | None = Field(description="First and last page, from 1.")
@@ -113,6 +114,7 @@ class CitationOut(BaseModel):
     label: str
     doc_id: str
     uri: str
+    url: str = Field("", description="Public address from the document's metadata; often empty.")
     title: str
     section: str
     pages: list[int] | None
@@ -170,6 +172,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
                 "label": citation.label,
                 "doc_id": citation.doc_id,
                 "uri": citation.uri,
+                "url": citation.url,
                 "title": citation.title,
                 "section": citation.section,
                 "pages": _pages(citation.pages),
@@ -199,6 +202,7 @@ def passage_json(candidate: Candidate) -> dict[str, Any]:
     return {
         "doc_id": document.doc_id,
         "uri": document.uri,
+        "url": document.url,
         "title": document.title,
         "section": section_path(chunk.section),
         "pages": _pages(chunk.pages),

@@ -38,10 +38,10 @@ from tests.conftest import REPO
 from tests.unit.serve_world import Scripted, World
 
 LOCAL = "local-token"
-RESULT_KEYS = "rank chunk_id doc_id uri title section pages text score signals".split()
+RESULT_KEYS = "rank chunk_id doc_id uri url title section pages text score signals".split()
 SIGNAL_KEYS = "dense_rank dense_score lexical_rank lexical_score fused_score rerank_score".split()
 ANSWER_KEYS = "status answer citations doubts cut generation degraded timings_ms trace".split()
-CITATION_KEYS = "label doc_id uri title section pages quote".split()
+CITATION_KEYS = "label doc_id uri url title section pages quote".split()
 
 Client = httpx.AsyncClient
 Open = Callable[..., Any]
