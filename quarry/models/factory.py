@@ -21,7 +21,10 @@ def load_embedder(settings: EmbedderSettings) -> Embedder:
 
 
 def load_reranker(settings: RerankerSettings, embedder: Embedder | None) -> Reranker | None:
-    """None for kind `none`; only late interaction needs the embedder. Raises ConfigError or ModelError as `load_embedder` does."""
+    """None for kind `none`; only late interaction needs the embedder.
+
+    Raises ConfigError or ModelError as `load_embedder` does.
+    """
     if settings.kind == "none":
         return None
     if settings.kind == FAKE:
