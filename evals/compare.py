@@ -19,6 +19,8 @@ LEVEL = 0.05
 RESAMPLES = 5000
 FEWEST_FLIPS = 6
 """Fewer cases that all change in one direction are never enough for the sign test at LEVEL."""
+COSTS = ("search_ms", "answer_ms", "prompt_tokens", "completion_tokens")
+"""Compared beside quality."""
 _SPREADS = 1.96 + 0.84
 """Standard errors that a difference must have to be seen at LEVEL four times out of five."""
 
@@ -76,6 +78,7 @@ def compare(
         ]
         if both:
             differences[name] = difference(both)
+    differences |= _costs(pairs)
     return Comparison(
         first=first[0],
         second=second[0],
@@ -85,6 +88,17 @@ def compare(
         differences=differences,
         sentence=verdict(second[0], passes),
     )
+
+
+def _costs(pairs: Sequence[tuple[CaseResult, CaseResult]]) -> dict[str, Difference]:
+    """Times and tokens of the cases that failed in neither run; lower is better here."""
+    well = [(a, b) for a, b in pairs if not a.error and not b.error]
+    columns = {name: [(getattr(a, name), getattr(b, name)) for a, b in well] for name in COSTS}
+    return {
+        name: difference(both)
+        for name, both in columns.items()
+        if any(one or other for one, other in both)
+    }
 
 
 def difference(pairs: Sequence[tuple[float, float]]) -> Difference:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evals import plots
+from evals.compare import COSTS
 from evals.report import headlines, shown_slices
 from evals.reports import Report, Run
 from evals.results import CaseResult
@@ -31,6 +32,7 @@ def html_report(report: Report) -> str:
     page: str = environment.get_template("report.html.j2").render(
         report=report,
         headlines=headlines(report.depths),
+        costs=COSTS,
         slices={run.label: shown_slices(run) for run in report.runs},
         plots=[Markup(svg) for svg in _plots(report)],  # noqa: S704 - drawn by us, labels escaped
         unlike=unlike(report.runs),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from evals.compare import COSTS as COMPARED_COSTS
 from evals.compare import Comparison
 from evals.gate import Check
 from evals.metrics import BEIR_MEASURES
@@ -133,19 +134,20 @@ def _failed(run: Run) -> Iterator[Table]:
 
 
 def _compared(comparison: Comparison, depths: Depths) -> Iterator[Table | Text]:
-    shown = {"pass", *headlines(depths)}
+    shown = {"pass", *headlines(depths), *COMPARED_COSTS}
     table = _table(
         f"{comparison.second} against {comparison.first}, {comparison.cases} cases",
-        ["", "before", "after", "difference", "95 % interval", "better", "worse", "p"],
+        ["", "before", "after", "difference", "95 % interval", "up", "down", "p"],
     )
     for name, found in comparison.differences.items():
         if name in shown:
+            places = 0 if name in COMPARED_COSTS else 3
             table.add_row(
                 name,
-                f"{found.first:.3f}",
-                f"{found.second:.3f}",
-                f"{found.second - found.first:+.3f}",
-                f"{found.low:+.3f} … {found.high:+.3f}",
+                f"{found.first:.{places}f}",
+                f"{found.second:.{places}f}",
+                f"{found.second - found.first:+.{places}f}",
+                f"{found.low:+.{places}f} … {found.high:+.{places}f}",
                 str(found.better),
                 str(found.worse),
                 f"{found.p:.3f}",

@@ -99,3 +99,12 @@ def test_every_figure_that_both_runs_have_is_compared():
     second = results([1, 1], RR=[1.0, 0.5], new=[1, 1])
     found = compare(("a", first), ("b", second)).differences
     assert found.keys() == {"pass", "RR"} and found["RR"].second == 0.75
+
+
+def test_times_and_tokens_are_compared_beside_quality_without_cases_that_failed():
+    first = [replace(each, search_ms=10.0, prompt_tokens=100) for each in results([1, 1])]
+    second = [replace(each, search_ms=30.0, prompt_tokens=100) for each in results([1, 1])]
+    second[1] = replace(second[1], error="late", search_ms=0.0)
+    found = compare(("a", first), ("b", second)).differences
+    assert (found["search_ms"].cases, found["search_ms"].second) == (1, 30.0)
+    assert found["prompt_tokens"].better == 0 and "completion_tokens" not in found
