@@ -3,8 +3,8 @@
 Both servers run on this machine, started for this from `.venv-servers`, and share its cores with
 the client. Writing: documents of ten chunks, vectors given, through the whole commit protocol (text
 rows, vector rows, check, compare-and-set, sweep, one flush at the end) by several writers, since
-most of a commit is waiting for the servers, beside bare upserts into both stores; the first round warms
-the servers up and is not counted. Searching: a whole search without a model (both legs, catalog
+most of a commit is waiting for the servers, beside bare upserts into both stores; the first round
+warms the servers up and is not counted. Searching: a whole search without a model (legs, catalog
 check, texts, fusion) against both clients called by hand in parallel with the same query, filter
 and limit. Both take turns. The last line is one JSON object.
 """
