@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeAlias
 
@@ -22,42 +21,52 @@ People: TypeAlias = Callable[[Case], Principal]
 _PAGE = 1000
 
 
-@dataclass(frozen=True)
 class Corpus:
-    """The live documents and their chunks, in the order of the documents."""
+    """The live documents of an index. Only their catalog rows are held; texts are read each time
+    that somebody looks for a phrase, a document at a time."""
 
-    documents: Mapping[str, Document]
-    chunks: Mapping[str, Sequence[Chunk]]
-    today: date
+    def __init__(self, documents: Mapping[str, Document], catalog: Catalog, text: TextStore):
+        self.documents = documents
+        self.today = datetime.now(UTC).date()
+        self._catalog = catalog
+        self._text = text
 
     @classmethod
     def read(cls, catalog: Catalog, text: TextStore) -> Corpus:
-        """Raises StoreError."""
-        documents = {each.doc_id: each for each in _live(catalog)}
-        chunks = {
-            doc_id: text.chunks(doc_id, each.revision, range(each.chunk_count))
-            for doc_id, each in documents.items()
-        }
-        return cls(documents=documents, chunks=chunks, today=datetime.now(UTC).date())
+        """Raises StoreError, as all that looks into the index."""
+        return cls({each.doc_id: each for each in _live(catalog)}, catalog, text)
+
+    def chunks(self) -> Iterator[tuple[Document, list[Chunk]]]:
+        """Every document with its chunks in order."""
+        for document in self.documents.values():
+            span = range(document.chunk_count)
+            yield document, self._text.chunks(document.doc_id, document.revision, span)
 
     def holding(self, phrases: Iterable[str]) -> list[Chunk]:
         """Chunks of any live document that hold one of the phrases."""
         wanted = [fold(phrase) for phrase in phrases]
         return [
             chunk
-            for doc_id, texts in self._folded.items()
-            for chunk, text in zip(self.chunks[doc_id], texts, strict=True)
-            if any(phrase in text for phrase in wanted)
+            for _, chunks in self.chunks()
+            for chunk in chunks
+            if any(phrase in fold(chunk.text) for phrase in wanted)
         ]
 
     def saying(self, phrases: Iterable[str]) -> list[Document]:
         """Live documents that say one of the phrases, be it across a border of chunks."""
-        wanted = [fold(phrase) for phrase in phrases]
-        return [
-            self.documents[doc_id]
-            for doc_id, texts in self._folded.items()
-            if any(phrase in " ".join(texts) for phrase in wanted)
-        ]
+        piece = tuple(phrases)
+        return self._saying([piece])[piece]
+
+    def _saying(self, pieces: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], list[Document]]:
+        """`saying` for many pieces of evidence in one pass over the texts."""
+        found: dict[tuple[str, ...], list[Document]] = {piece: [] for piece in pieces}
+        wanted = {piece: [fold(phrase) for phrase in piece] for piece in found}
+        for document, chunks in self.chunks():
+            text = " ".join(fold(chunk.text) for chunk in chunks)
+            for piece, phrases in wanted.items():
+                if any(phrase in text for phrase in phrases):
+                    found[piece].append(document)
+        return found
 
     def verdict(
         self, document: Document, principal: Principal, filter: str = "", *, versions: bool = False
@@ -73,12 +82,16 @@ class Corpus:
         )
 
     def unreadable(self, principal: Principal, doc_ids: Collection[str]) -> set[str]:
-        """Those that this person may not read; a document that is not live is read by nobody."""
-        found = {each: self.documents.get(each) for each in doc_ids}
+        """Those that this person may not read, neither now nor when the corpus was read: what is
+        changed or deleted while a set is asked is no leak."""
+        now = self._catalog.get(doc_ids)
         return {
             doc_id
-            for doc_id, document in found.items()
-            if document is None or not may_read(principal, document)
+            for doc_id in doc_ids
+            if not any(
+                document is not None and may_read(principal, document)
+                for document in (now.get(doc_id), self.documents.get(doc_id))
+            )
         }
 
     def outdated(self, cases: Iterable[Case]) -> dict[str, list[str]]:
@@ -87,35 +100,40 @@ class Corpus:
         Who may read it does not count here, and the filter of the case only where it asks for old
         versions: what is hidden from a person is there all the same.
         """
+        asked = list(cases)
+        saying = self._saying({piece for case in asked for piece in case.evidence})
         found: dict[str, list[str]] = {}
-        for case in cases:
-            gone = [piece[0] for piece in case.evidence if not self._current(case, piece)]
+        for case in asked:
+            gone = [piece[0] for piece in case.evidence if not self._current(case, saying[piece])]
             if case.relevant and not self._named(case):
                 gone = [name for name, grade in case.relevant.items() if grade > 0]
             if gone:
                 found[case.id] = gone
         return found
 
-    def _current(self, case: Case, phrases: Sequence[str]) -> bool:
+    def _current(self, case: Case, saying: Sequence[Document]) -> bool:
         everybody = self._everybody(case.person)
-        asked = {self.verdict(each, everybody) for each in self.saying(phrases)}
-        if Verdict.ADMITTED in asked:
-            return True
-        by_filter = (self.verdict(d, everybody, case.filter) for d in self.saying(phrases))
-        return bool(case.filter) and Verdict.ADMITTED in by_filter
+        filters = {"", case.filter}
+        return any(
+            self.verdict(document, everybody, filter) is Verdict.ADMITTED
+            for document in saying
+            for filter in filters
+        )
 
     def _named(self, case: Case) -> bool:
         return any(grade > 0 and name in self._names for name, grade in case.relevant.items())
 
     def _everybody(self, person: str) -> Principal:
-        scopes = {scope for each in self.documents.values() for scope in each.acl}
-        groups = sorted(s for s in scopes if s != PUBLIC and not s.startswith("user:"))
-        tenant = next(iter(self.documents.values())).tenant if self.documents else "default"
-        return Principal(user=person, groups=tuple(groups), tenant=tenant)
+        tenant, groups = self._all_scopes
+        return Principal(user=person, groups=groups, tenant=tenant)
 
     @cached_property
-    def _folded(self) -> dict[str, list[str]]:
-        return {doc_id: [fold(c.text) for c in chunks] for doc_id, chunks in self.chunks.items()}
+    def _all_scopes(self) -> tuple[str, tuple[str, ...]]:
+        """The tenant, and every group that any document names."""
+        scopes = {scope for each in self.documents.values() for scope in each.acl}
+        groups = sorted(s for s in scopes if s != PUBLIC and not s.startswith("user:"))
+        tenant = next((each.tenant for each in self.documents.values()), "default")
+        return tenant, tuple(groups)
 
     @cached_property
     def _series(self) -> dict[str, list[Document]]:

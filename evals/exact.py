@@ -54,7 +54,7 @@ class ExactSearch:
     def __init__(self, corpus: Corpus, vectors: VectorStore, embedder: Embedder) -> None:
         self._corpus = corpus
         self._embedder = embedder
-        self._chunks = [chunk for chunks in corpus.chunks.values() for chunk in chunks]
+        self._chunks = [chunk for _, chunks in corpus.chunks() for chunk in chunks]
         rows = [chunk.row_id for chunk in self._chunks]
         held: dict[str, NDArray[np.float32]] = {}
         for start in range(0, len(rows), _BATCH):

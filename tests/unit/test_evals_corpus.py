@@ -64,6 +64,16 @@ def test_what_a_person_may_not_read_is_told_apart_from_what_is_filtered(corpus):
     assert corpus.verdict(old, STAFF, versions=True) is Verdict.ADMITTED
 
 
+def test_what_changes_while_a_set_is_asked_is_no_leak(world, corpus):
+    world.add("late", "Came later.", acl=("staff",))
+    (late,) = Corpus.read(world.stores.catalog, world.stores.text).saying(["Came later"])
+    assert corpus.unreadable(STAFF, {late.doc_id}) == set()
+    assert corpus.unreadable(Principal(), {late.doc_id}) == {late.doc_id}
+    (new,) = corpus.saying(["20 weeks"])
+    world.remove("new")
+    assert corpus.unreadable(Principal(), {new.doc_id}) == set()
+
+
 def test_a_document_not_yet_in_effect_does_not_make_a_case_outdated(world):
     world.add("next", "Leave is 24 weeks.", series="HR", version="5", effective=date(2999, 1, 1))
     corpus = Corpus.read(world.stores.catalog, world.stores.text)
