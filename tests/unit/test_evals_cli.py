@@ -102,6 +102,13 @@ def test_a_report_says_when_weights_were_learned_from_the_set_it_grades(world, c
     assert any("learned from set.jsonl" in note for note in told["notes"])
 
 
+def test_a_report_says_when_nobody_knows_the_people_of_the_cases(world, capsys):
+    with (world / "set.jsonl").open("a") as lines:
+        lines.write(json.dumps(CASES[1] | {"id": "c", "person": "mei"}) + "\n")
+    _, told = report(capsys, "--config", "good.yaml")
+    assert any("1 people of the cases have no groups" in note for note in told["notes"])
+
+
 def test_only_the_cases_of_a_slice(world, capsys):
     code, told = report(capsys, "--config", "good.yaml", "--slice", "hard")
     assert code == 0 and [each["id"] for each in told["runs"][0]["cases"]] == ["a"]

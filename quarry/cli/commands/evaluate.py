@@ -167,7 +167,7 @@ def run(
         contestants,
         Options(
             depths=depths(settings[0]),
-            notes=_tuned_on(settings, datasets),
+            notes=[*_tuned_on(settings, datasets), *_nameless(settings, cases, url)],
             repeats=repeats,
             exact=exact,
             judge=judge_of(settings[0]) if judge else None,
@@ -203,9 +203,21 @@ def set_name(path: Path) -> str:
 
 
 def depths(settings: Settings) -> Depths:
+    from evals.observe import MOST_RESULTS
     from evals.retrieval import Depths
 
-    return Depths(sent=settings.retrieval.evidence_chunks, reranked=settings.reranker.depth)
+    reranked = min(settings.reranker.depth, MOST_RESULTS)
+    return Depths(sent=settings.retrieval.evidence_chunks, reranked=reranked)
+
+
+def _nameless(settings: list[Settings], cases: list[Case], url: str) -> list[str]:
+    """Says so where people of the cases are known to nobody, and so may read little."""
+    if url or all(each.access.users_file for each in settings):
+        return []
+    people = {case.person for case in cases if case.person}
+    if not people:
+        return []
+    return [f"access.users_file is not set: {len(people)} people of the cases have no groups."]
 
 
 def _tuned_on(settings: list[Settings], datasets: list[Path]) -> list[str]:
