@@ -63,6 +63,14 @@ def handbook() -> int:
     return evaluate("robotics-handbook", ["questions.jsonl", "fault_codes.jsonl"])
 
 
+def planted() -> int:
+    """The shop's questions with pages among its own that want to be obeyed."""
+    folder = EXAMPLES / "outdoor-shop"
+    command = ["eval", "inject", str(folder / "questions.jsonl")]
+    command += ["--config", str(folder / "quarry.yaml")]
+    return run([*command, "--documents", f"shop={folder / 'documents'}"])
+
+
 def orders() -> int:
     return evaluate("orders", ["questions.jsonl"])
 
@@ -159,6 +167,7 @@ def quarry(
 
 STEPS = {
     "outdoor-shop": shop,
+    "planted": planted,
     "robotics-handbook": handbook,
     "orders": orders,
     "paired-handbook": paired,
