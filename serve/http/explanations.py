@@ -41,6 +41,7 @@ class ExplainedStageOut(StageOut):
 class PassageOut(BaseModel):
     doc_id: str
     uri: str
+    url: str
     title: str
     section: str
     pages: list[int] | None

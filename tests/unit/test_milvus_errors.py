@@ -183,25 +183,31 @@ def test_vectors_of_another_length_than_the_collection_are_refused(
         MilvusVectorStore(ONCE, "g1").ensure(DIMENSION)
 
 
-def test_a_search_on_a_server_widens_its_beam_when_a_filter_starves_it(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("matching", [5, 20_000])
+def test_a_search_that_a_filter_starves_compares_what_matches_or_widens_its_beam(
+    matching: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beams: list[int] = []
+    rows = [{"row_id": f"r{n}", "doc_id": "d", "revision": "t"} for n in range(5)]
 
     class Starved(Broken):
         def search(self, *args: Any, **options: Any) -> list[list[dict[str, Any]]]:
             beams.append(options["search_params"]["params"]["ef"])
-            found = 1 if len(beams) == 1 else 5
-            entity = {"doc_id": "d", "revision": "t"}
-            return [
-                [{"distance": 1.0, "entity": {"row_id": f"r{n}", **entity}} for n in range(found)]
-            ]
+            found = rows[:1] if len(beams) == 1 else rows
+            return [[{"distance": 1.0, "entity": row} for row in found]]
 
-        def query(self, *args: Any, **options: Any) -> list[dict[str, int]]:
-            return [{"count(*)": 5}]
+        def query(self, *args: Any, **options: Any) -> list[dict[str, Any]]:
+            if options["output_fields"] == ["count(*)"]:
+                return [{"count(*)": matching}]
+            vectors = np.eye(DIMENSION, dtype=np.float32)
+            return [{**row, "vector": vectors[n]} for n, row in enumerate(rows)]
 
     connect_to(Starved(KeyError()), monkeypatch)
-    store = MilvusVectorStore(ONCE, "g1")
-    hits = store.search(np.ones(DIMENSION, dtype=np.float32), limit=10, where=EVERYTHING)
-    assert len(hits) == 5
-    assert beams[1] > beams[0]
+    question = np.arange(DIMENSION, dtype=np.float32)
+    hits = MilvusVectorStore(ONCE, "g1").search(question, limit=10, where=EVERYTHING)
+    if matching == 5:
+        assert [(hit.row_id, hit.score) for hit in hits] == [(f"r{n}", n) for n in (4, 3, 2, 1, 0)]
+        assert len(beams) == 1
+    else:
+        assert len(hits) == 5
+        assert beams[1] > beams[0]
