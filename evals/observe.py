@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import structlog
@@ -77,32 +77,41 @@ class Observed:
 
 
 async def observe(case: Case, ask: Ask, variant: Variant, depth: int) -> Observed:
-    """Searches to `depth` results and then asks; an error ends the case and is kept by its code."""
+    """Searches to `depth` results and then asks; an error ends the case and is kept by its code,
+    with what was found before it."""
     began = time.perf_counter()
     try:
         found = await ask("search", search_body(case, variant, depth))
-        search_ms = (time.perf_counter() - began) * 1000
-        passages = tuple(passage_of(result) for result in found["results"])
-        degraded = tuple(found["degraded"])
-        if not variant.answers:
-            return Observed(passages=passages, degraded=degraded, search_ms=search_ms)
-        began = time.perf_counter()
+    except QuarryError as error:
+        return _failed(case, error, Observed())
+    searched = Observed(
+        passages=tuple(passage_of(result) for result in found["results"]),
+        degraded=tuple(found["degraded"]),
+        search_ms=(time.perf_counter() - began) * 1000,
+    )
+    if not variant.answers:
+        return searched
+    began = time.perf_counter()
+    try:
         said = await ask("answer", request_body(case, variant))
     except QuarryError as error:
-        _log.warning("case_failed", case=case.id, error=error.code)
-        return Observed(error=error.code)
+        return _failed(case, error, searched)
     prompt_tokens, completion_tokens = _tokens(said["trace"])
-    return Observed(
-        passages=passages,
+    return replace(
+        searched,
         status=str(said["status"]),
         answer=str(said["answer"]),
         citations=tuple(_cited(citation) for citation in said["citations"]),
-        degraded=tuple(dict.fromkeys((*degraded, *said["degraded"]))),
-        search_ms=search_ms,
+        degraded=tuple(dict.fromkeys((*searched.degraded, *said["degraded"]))),
         answer_ms=(time.perf_counter() - began) * 1000,
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
     )
+
+
+def _failed(case: Case, error: QuarryError, so_far: Observed) -> Observed:
+    _log.warning("case_failed", case=case.id, error=error.code)
+    return replace(so_far, error=error.code)
 
 
 def request_body(case: Case, variant: Variant) -> dict[str, Any]:

@@ -60,6 +60,13 @@ async def test_failed_cases_count_as_nothing_in_every_mean_and_unjudged_ones_in_
     assert found.measures["prompt_tokens"] == pytest.approx(150 / 4)
 
 
+async def test_an_answer_that_fails_takes_nothing_from_the_figures_of_its_search():
+    ask = System(search={"A": search_json("it is this")}, answer={"A": StoreUnavailable("down")})
+    (result,) = await run(cases=CASES[:1], ask=ask)
+    assert (result.error, result.passed) == ("store_unavailable", False)
+    assert result.measures["R@5"] == 1.0 and figures([result]).failed == 1
+
+
 async def test_empty_results_of_answerable_cases_are_counted():
     results = await run(ask=System())
     assert figures(results).empty == 3  # the two others name nothing to find
