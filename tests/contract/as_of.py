@@ -46,12 +46,12 @@ class AsOfContract:
         assert verify(past.stores, repair=True).clean
 
     def test_a_result_is_full_whatever_else_is_kept(self, past: Past) -> None:
-        for number in range(30):
+        for number in range(12):
             past.hours += 0.1
             for doc in DOCS:
                 past.change(doc, Page((f"{doc} {number}", f"{doc} {number} more")))
         for mode in Mode:
-            for hours in (0.1, 1.55, None):
+            for hours in (0.1, 0.65, None):
                 found = past.found(hours, PEOPLE[0], mode=mode, top_k=6, candidates=6)
                 assert sum(map(len, found.values())) == 6
 

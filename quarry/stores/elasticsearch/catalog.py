@@ -191,6 +191,8 @@ class ElasticsearchCatalog:
                 source = {**stored["_source"], **_history_fields(kept)}
                 operations.append(({"index": {"_id": doc_id} | _guard(stored)}, source))
         moved = self._cluster.bulk(self._documents, operations)
+        if trimmed:
+            self._cluster.refresh(self._documents)  # `members` are looked for by search
         return sum(count for doc_id, count in trimmed.items() if doc_id not in moved)
 
     def kept(self) -> Kept:
