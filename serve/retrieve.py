@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 
 from quarry import past
 from quarry.ids import token_serial
@@ -32,6 +33,8 @@ LOOKS = 3
 """Times that a request looks again because documents were replaced under it."""
 MOST_ROWS = 8192
 """Rows asked of one leg at most; stores allow 10,000."""
+SPARE = 4
+"""A fourth more rows are asked for than are wanted, so that few searches need a second pass."""
 MOST_PASSES = 16
 MOST_LEFT_OUT = 10_000
 """Revisions that a store is told to leave out at most."""
@@ -55,14 +58,16 @@ async def retrieve(
 ) -> tuple[Found, list[StageRecord]]:
     """Every candidate that this person may read among the rows that the legs find.
 
-    While a leg gives fewer than `asked.top_k` of them and has more rows, it is asked for twice as
-    many, without what was turned down. Raises AsOfError for a time that cannot be gone back to,
-    StoreUnavailable when no leg, or not the catalog, can be reached.
+    While a leg gives fewer of them than are wanted and has more rows, it is asked for twice as
+    many, without what was turned down; what is over is cut off. So what is found, and how much, is
+    the same whether rows lie between that nobody may see, or not. Raises AsOfError for a time that
+    cannot be gone back to, StoreUnavailable when no leg, or not the catalog, can be reached.
     """
     legs = Legs(asked, index=index, models=models, threads=threads, run=run)
     checker = _Checker(asked, index)
     await threads(checker.check_time)
-    limit, looked_again, passes = max(asked.candidates, asked.top_k), 0, 0
+    wanted = max(asked.candidates, asked.top_k)
+    limit, looked_again, passes = wanted + wanted // SPARE, 0, 0
     while True:
         passes += 1
         await legs.ask(limit, tuple(checker.left_out))
@@ -70,18 +75,13 @@ async def retrieve(
         if rows.moved and looked_again < LOOKS:
             looked_again += 1
             continue
-        short = any(rows.count(leg.hits) < asked.top_k and not leg.exhausted for leg in legs.asked)
+        short = any(rows.count(leg.hits) < wanted and not leg.exhausted for leg in legs.asked)
         if not short or passes >= MOST_PASSES:
             break
         if not checker.leave_out() and limit >= MOST_ROWS:
             break
         limit = min(2 * limit, MOST_ROWS)
-    found = Found(
-        candidates=rows.by_chunk,
-        dense=rows.scores(legs.dense.hits),
-        lexical=rows.scores(legs.lexical.hits),
-        dropped=rows.dropped,
-    )
+    found = rows.found(legs.dense.hits, legs.lexical.hits, wanted)
     kept = {"dense": len(found.dense), "lexical": len(found.lexical)}
     checked = StageRecord(
         stage="catalog",
@@ -101,9 +101,12 @@ class _Rows:
     moved: bool
     """Whether a document that this person may read was replaced after the search began."""
 
-    @property
-    def by_chunk(self) -> dict[str, Candidate]:
-        return {candidate.chunk.chunk_id: candidate for candidate in self.admitted.values()}
+    def found(self, dense: Iterable[Hit], lexical: Iterable[Hit], wanted: int) -> Found:
+        """At most `wanted` of each leg."""
+        legs = [dict(islice(self.scores(hits).items(), wanted)) for hits in (dense, lexical)]
+        by_chunk = {each.chunk.chunk_id: each for each in self.admitted.values()}
+        kept = {name: each for name, each in by_chunk.items() if name in legs[0] or name in legs[1]}
+        return Found(candidates=kept, dense=legs[0], lexical=legs[1], dropped=self.dropped)
 
     def count(self, hits: Iterable[Hit]) -> int:
         return len(self.scores(hits))

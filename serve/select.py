@@ -113,6 +113,8 @@ def _above(
 async def _diverse(
     ranked: Sequence[Candidate], asked: Asked, weight: float, selection: Selection, run: Run
 ) -> list[Candidate]:
+    if not ranked:
+        return []
     head, tail = ranked[: selection.pool], ranked[selection.pool :]
     rows = [candidate.chunk.row_id for candidate in head]
     try:
@@ -132,7 +134,7 @@ def _matrix(rows: Sequence[str], found: Mapping[str, Vector]) -> NDArray[np.floa
     """One row a candidate; zeros, which are like nothing, where the vector is gone."""
     dimension = len(next(iter(found.values()))) if found else 1
     zeros = np.zeros(dimension, np.float32)
-    return np.array([found.get(row, zeros) for row in rows], np.float32).reshape(len(rows), -1)
+    return np.array([found.get(row, zeros) for row in rows], np.float32)
 
 
 def mmr(relevance: Sequence[float], vectors: NDArray[np.float32], weight: float) -> list[int]:

@@ -12,6 +12,7 @@ import pytest
 from quarry.settings import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.client import Cluster
 from tests.conftest import REPO, absent
+from tests.leaks.judge import tally_line
 from tests.servers.crash_world import count_line
 from tests.servers.managed import ELASTICSEARCH, TOOLS, Elasticsearch, Milvus
 
@@ -25,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if line := count_line():
+    for line in filter(None, (count_line(), tally_line())):
         terminalreporter.write_line(line)
 
 

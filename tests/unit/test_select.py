@@ -76,6 +76,10 @@ async def test_mmr_lifts_what_says_something_else() -> None:
     assert record(found, "select").detail == {"mmr": 0.3}
 
 
+async def test_mmr_over_nothing_gives_nothing() -> None:
+    assert (await world_with({"mmr": 0.5}).search("tents")).candidates == ()
+
+
 async def test_mmr_leaves_exact_codes_in_front() -> None:
     world = world_with({"mmr": 0.0})
     for name in ("one", "two"):

@@ -1,0 +1,34 @@
+"""Finds in a reply what stands for a document that it must not show, and counts what was tried."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_TOLD = re.compile(r"zq[a-j]{5}qz|\b[0-9a-f]{32}\b|\b\d{8}-[0-9a-f]{12}\b")
+"""Marks, ids of documents and chunks, and revisions: all that a document can be told by."""
+
+tally: Counter[str] = Counter()
+"""What the suite has done, for its last line."""
+
+
+def told(text: str) -> set[str]:
+    """Every mark, id and revision in a text, however it is written."""
+    return set(_TOLD.findall(text.lower()))
+
+
+def leaked(reply: str, allowed: Iterable[str], asked: str) -> set[str]:
+    """What the reply tells that is not allowed, save what the question itself said."""
+    return told(reply) - set(allowed) - told(asked)
+
+
+def tally_line() -> str:
+    """One line on what was tried; empty where nothing was."""
+    if not tally:
+        return ""
+    return (
+        f"leaks: {tally['cases']} cases over {tally['corpora']} corpora; something hidden shared "
+        f"words with the question in {tally['forbidden']}, documents were shown in "
+        f"{tally['replies']}, an error came in {tally['errors']}"
+    )
