@@ -9,29 +9,9 @@ import regex
 
 from quarry.records import Evidence
 from quarry.text import analyze, sentences
+from quarry.text.marks import BRACKET, LABEL, MARK
 from serve.markdown_code import CodeTracker
 
-_OPEN = r"[\[［【〔(（]"
-_CLOSE = r"[\]］】〕)）]"
-_NOUN = r"(?:sources?|src|refs?|references?|citations?)\b\.?\s?[:#]?\s?"
-_AND = r"(?:\s?(?:[,;、，；&+/|–—-]|\.\.|…|\band\b|\bor\b|\bto\b|\bthrough\b)){1,2}"
-_NEXT = rf"{_AND}\s?(?:{_NOUN})?S?\s?\d{{1,3}}"
-_PLACE = (
-    r"\s?[,;:]?\s?(?:†|pp?\.|pages?\b|§|sec\.|section\b|lines?\b)[^\[\]［］【】〔〕()（）\n]{0,40}"
-)
-_MARK = regex.compile(
-    # [S1], [S1, S2], [S1-S3], [[S1]], 【S1】, (S1 and S2), [Source 2], [^S1], [S1, p. 3]
-    # Every repeat is bounded, so that what a stream holds back is short.
-    rf"(?:{_OPEN}\s?){{1,3}}(?:see\s|cf\.\s)?\^?\*{{0,2}}"
-    rf"(?P<body>(?:{_NOUN}S?|S)\s?\d{{1,3}}(?:{_NEXT}){{0,30}})"
-    rf"\*{{0,2}}(?:{_PLACE})?(?:\s?{_CLOSE}){{1,3}}",
-    regex.IGNORECASE,
-)
-_BRACKET = regex.compile(_OPEN)
-_LABEL = regex.compile(
-    rf"(?P<range>[–—-]|\.\.|…|\bto\b|\bthrough\b)?\s?(?:{_NOUN})?S?\s?(?P<number>\d{{1,3}})",
-    regex.IGNORECASE,
-)
 _LONGEST_QUOTE = 500
 
 
@@ -83,9 +63,9 @@ class MarkWriter:
 
     def _flow(self, *, last: bool) -> str:
         shown: list[str] = []
-        while (opening := _BRACKET.search(self._held)) is not None:
+        while (opening := BRACKET.search(self._held)) is not None:
             start = opening.start()
-            mark = _MARK.match(self._held, start, partial=not last)
+            mark = MARK.match(self._held, start, partial=not last)
             if mark is not None and not last and self._may_go_on(mark):
                 self._pass(len(self._held[:start].rstrip()), shown)
                 return "".join(shown)
@@ -146,7 +126,7 @@ class MarkWriter:
 def _numbers(body: str) -> Iterator[int]:
     """The numbers of a mark's sources, ranges filled in."""
     previous: int | None = None
-    for part in _LABEL.finditer(body):
+    for part in LABEL.finditer(body):
         number = int(part["number"])
         first = previous + 1 if part["range"] and previous is not None else number
         yield from range(min(first, number), number + 1)

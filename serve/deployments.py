@@ -22,7 +22,8 @@ from fastapi import FastAPI
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
-from quarry.access.principals import NOBODY_KNOWN, load_users
+from quarry.access.principals import NOBODY_KNOWN
+from quarry.access.users_file import FollowedUsers
 from quarry.generations import open_live
 from quarry.models.counter import load_counter
 from quarry.models.factory import (
@@ -315,5 +316,7 @@ def _make_app(
     return create_app(
         Engine(searcher=RemoteSearcher(retriever), answerer=answerer),
         settings,
-        sign_in=SignIn(load_users(users) if users else NOBODY_KNOWN, local_token=local_token),
+        sign_in=SignIn(
+            FollowedUsers(users) if users else lambda: NOBODY_KNOWN, local_token=local_token
+        ),
     )

@@ -11,6 +11,7 @@ import structlog
 from quarry.errors import QuarryError, QuestionError
 from quarry.records import Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
+from quarry.text.marks import without_marks_of_its_own
 from serve.models import CountPrompt, CountTokens
 from serve.stage import Deadline, Stopwatch
 
@@ -171,7 +172,8 @@ def _source(item: Evidence) -> str:
         "date": document.effective.isoformat() if document.effective else "",
     }
     heading = "".join(f' {name}="{_attribute(fact)}"' for name, fact in facts.items() if fact)
-    return f'<source id="{item.label}"{heading}>\n{harmless(item.text)}\n</source>'
+    text = harmless(without_marks_of_its_own(item.text))
+    return f'<source id="{item.label}"{heading}>\n{text}\n</source>'
 
 
 def _attribute(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quarry.access.principals import Users, scopes
 from quarry.errors import NotSignedIn
@@ -13,9 +13,10 @@ _SCHEME = "bearer"
 
 
 class SignIn:
-    """The local token may name any principal; only who can read `data_dir` has it."""
+    """`users` gives who is known now. The local token may name any principal; only who can read
+    `data_dir` has it."""
 
-    def __init__(self, users: Users, *, local_token: str = "") -> None:
+    def __init__(self, users: Callable[[], Users], *, local_token: str = "") -> None:
         self._users = users
         self._local_token = local_token.encode()
 
@@ -37,14 +38,14 @@ class SignIn:
             return self._named(as_user or "", groups)
         if named:
             raise NotSignedIn("Only the server's local token may name another person or groups.")
-        return self._users.by_token(token) if token else Principal()
+        return self._users().by_token(token) if token else Principal()
 
     def _is_local(self, token: str) -> bool:
         given = token.encode("utf-8", "surrogatepass")
         return bool(self._local_token) and hmac.compare_digest(given, self._local_token)
 
     def _named(self, user: str, groups: Sequence[str] | None) -> Principal:
-        known = self._users.named(user) if user else Principal()
+        known = self._users().named(user) if user else Principal()
         held = known.groups if groups is None else tuple(groups)
         principal = Principal(user=user, groups=held, tenant=known.tenant)
         scopes(principal)  # raises for names that are no names

@@ -27,6 +27,7 @@ from serve.http.sign_in import SignIn
 from serve.index import Index
 from serve.stage import Threads
 from tests.leaks.cases import TENANTS, Ask, asks, corpora
+from tests.leaks.judge import count as counted
 from tests.leaks.judge import leaked, tally, told
 from tests.leaks.world import EMBEDDER, Filled, Listening, models_with, stores_with
 
@@ -58,7 +59,7 @@ def app_of(stores: Stores, cluster: Settings, outage: str, generator: Any) -> An
         models=models_with(outage, generator),
         threads=Threads(8),
     )
-    return create_app(engine, cluster, sign_in=SignIn(PEOPLE, local_token=LOCAL))
+    return create_app(engine, cluster, sign_in=SignIn(lambda: PEOPLE, local_token=LOCAL))
 
 
 async def check(ask: Ask, filled: Filled, cluster: Settings) -> None:
@@ -74,9 +75,7 @@ async def check(ask: Ask, filled: Filled, cluster: Settings) -> None:
         metrics = (await client.get("/metrics")).text
     corpus, asked = filled.corpus, json.dumps(ask.body())
     shown = filled.allowed(corpus.shown(ask))
-    tally["cases"] += 1
-    tally["errors"] += response.is_error
-    tally["replies"] += bool(told(response.text))
+    counted(ask, corpus, response.text)
     assert told(metrics) == set()
     if response.is_error:
         assert response.status_code == 503
@@ -124,4 +123,5 @@ def test_no_reply_tells_of_what_its_asker_may_not_see(cluster: Settings) -> None
 
     holds()
     assert tally["cases"] >= CORPORA * ASKS
-    assert tally["replies"] > tally["cases"] / 4
+    assert tally["forbidden"] > 0.7 * tally["cases"]
+    assert tally["replies"] > 0.3 * tally["cases"]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarry.access.principals import Users, load_users, scopes, token_hash
+from quarry.access.users_file import FollowedUsers
 from quarry.errors import ConfigError, NotSignedIn, UsageError
 from quarry.records import PUBLIC, Principal
 
@@ -145,3 +146,37 @@ def test_a_missing_or_binary_file_is_a_config_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path, binary):
         with pytest.raises(ConfigError):
             load_users(path)
+
+
+# ------------------------------------------------------------------------------ while a server runs
+
+
+def test_what_the_file_of_users_takes_away_ends_while_a_server_runs(tmp_path: Path) -> None:
+    now = 0.0
+    path = tmp_path / "users.yaml"
+    path.write_text(f"users:\n  ruth: {{groups: [hr], token_sha256: {token_hash('secret')}}}\n")
+    known = FollowedUsers(path, clock=lambda: now)
+    assert known().by_token("secret").groups == ("hr",)
+
+    path.write_text("users:\n  ruth: {groups: []}\n")
+    now += 2
+    assert known().named("ruth").groups == ()
+    with pytest.raises(NotSignedIn):
+        known().by_token("secret")
+
+
+@pytest.mark.parametrize("broken", ["users: [", None])
+def test_while_the_file_of_users_cannot_be_read_nobody_is_known(
+    broken: str | None, tmp_path: Path
+) -> None:
+    now = 0.0
+    path = tmp_path / "users.yaml"
+    good = "users:\n  ruth: {groups: [hr]}\n"
+    path.write_text(good)
+    known = FollowedUsers(path, clock=lambda: now)
+    path.unlink() if broken is None else path.write_text(broken)
+    now += 2
+    assert known().named("ruth").groups == ()
+    path.write_text(good)
+    now += 2
+    assert known().named("ruth").groups == ("hr",)

@@ -55,7 +55,7 @@ def users(tmp_path: Path) -> SignIn:
         "  mei:\n    groups: [staff]\n",
         encoding="utf-8",
     )
-    return SignIn(load_users(path), local_token=LOCAL)
+    return SignIn(lambda: load_users(path), local_token=LOCAL)
 
 
 @pytest.fixture
@@ -339,15 +339,11 @@ async def test_whoever_claims_more_than_the_token_gives_is_turned_away(
 
 
 async def test_a_server_without_a_local_token_takes_none(world: World, users: SignIn) -> None:
-    async with client_of(world.engine(), SignIn(load_users_of(users))) as client:
+    async with client_of(world.engine(), SignIn(users._users)) as client:
         response = await client.post(
             "/v1/search", json={"question": "tents"}, headers=bearer(LOCAL)
         )
     assert response.status_code == 401
-
-
-def load_users_of(sign_in: SignIn) -> Any:
-    return sign_in._users
 
 
 async def test_a_group_that_poses_as_a_person_is_an_error_of_the_caller(client: Client) -> None:

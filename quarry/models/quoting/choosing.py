@@ -17,6 +17,7 @@ from quarry.models.quoting.weighing import Weighed, weigh
 from quarry.ports import Embedder
 from quarry.records import Evidence
 from quarry.text import embedded_text
+from quarry.text.marks import without_marks_of_its_own
 
 LEAST_SUPPORT = 0.6
 """Part of the ask that one source must speak of, else the part is not answered."""
@@ -148,4 +149,5 @@ def _quote(source: Source, unit: Unit, chosen: Sequence[Unit]) -> str:
     before = source.units[unit.position - 1] if unit.position else None
     if before and before not in chosen and _REFERS_BACK.match(unit.text):
         start = before.start
-    return f"{source.evidence.text[start : unit.end]} [{source.evidence.label}]"
+    quoted = without_marks_of_its_own(source.evidence.text[start : unit.end])
+    return f"{quoted} [{source.evidence.label}]"
