@@ -33,6 +33,7 @@ from quarry.errors import (
 from quarry.settings import ServeSettings, Settings
 from quarry.stores.folder import make_data_dir
 from quarry.stores.milvus_lite import vector_server
+from serve.extras import load_extras
 from serve.placement import placements
 
 _log = structlog.get_logger(__name__)
@@ -49,6 +50,8 @@ LOCAL_RAY = {
     # Lines of replicas come out as they are: equal ones too, and without colour codes.
     "RAY_DEDUP_LOGS": "0",
     "RAY_COLOR_PREFIX": "0",
+    # What a replica has started, such as the processes of vLLM, ends with it however it ends.
+    "RAY_process_group_cleanup_enabled": "true",
 }
 """Environment of a local Ray; what is set already stays."""
 
@@ -82,6 +85,7 @@ def serving(settings: Settings) -> Iterator[str]:
     port = _free_port(settings.serve)
     if settings.access.users_file:
         load_users(settings.access.users_file)  # says what is wrong before anything starts
+    load_extras(settings)
     url = f"http://{_reachable(settings.serve.host)}:{port}"
     token = secrets.token_urlsafe(32)
     with ExitStack() as stack:
@@ -101,8 +105,10 @@ def _deploy(settings: Settings, *, port: int, token: str) -> None:
 
     from serve.deployments import build
 
-    quiet = {"log_level": "ERROR", "enable_access_log": False}
-    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    # Ray would log every error that a caller or a setting made, with a traceback that may quote the
+    # question. They are answered, or raised here; what is nobody's mistake is logged by our own.
+    quiet = {"log_level": "CRITICAL", "enable_access_log": False}
+    logging.getLogger("ray.serve").setLevel(logging.CRITICAL)
     serve.start(
         proxy_location="HeadOnly",
         http_options={"host": settings.serve.host, "port": port},
@@ -151,6 +157,7 @@ def _ray() -> Iterator[bool]:
     for name, value in LOCAL_RAY.items():
         os.environ.setdefault(name, value)
     import ray  # reads some of these when it is imported
+    import ray.serve
 
     on_term = signal.getsignal(signal.SIGTERM)
     ray.init(
@@ -166,6 +173,7 @@ def _ray() -> Iterator[bool]:
     try:
         yield True
     finally:
+        ray.serve.shutdown()  # replicas end what they have started
         ray.shutdown()
 
 
