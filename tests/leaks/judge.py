@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from tests.leaks.cases import Ask, Corpus
+
 _TOLD = re.compile(r"zq[a-j]{5}qz|\b[0-9a-f]{32}\b|\b\d{8}-[0-9a-f]{12}\b")
 """Marks, ids of documents and chunks, and revisions: all that a document can be told by."""
 
@@ -21,6 +23,17 @@ def told(text: str) -> set[str]:
 def leaked(reply: str, allowed: Iterable[str], asked: str) -> set[str]:
     """What the reply tells that is not allowed, save what the question itself said."""
     return told(reply) - set(allowed) - told(asked)
+
+
+def count(ask: Ask, corpus: Corpus, reply: str) -> None:
+    """Adds one case to the tally."""
+    tally["cases"] += 1
+    tally["errors"] += reply.startswith('{"error"')
+    tally["replies"] += bool(told(reply))
+    words = set(ask.question.split())
+    seen = {doc.number for doc in corpus.shown(ask)}
+    hidden = [doc for doc in corpus.docs if doc.number not in seen or doc.fate == "replaced"]
+    tally["forbidden"] += any(words & set(" ".join(doc.texts).split()) for doc in hidden)
 
 
 def tally_line() -> str:

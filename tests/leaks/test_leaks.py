@@ -28,7 +28,7 @@ from serve.http.explanations import explanation_json
 from serve.http.schemas import answer_json, search_json
 from serve.index import Index
 from tests.leaks.cases import Ask, Corpus, asks, corpora
-from tests.leaks.judge import leaked, tally, told
+from tests.leaks.judge import count, leaked, tally
 from tests.leaks.world import (
     EMBEDDER,
     Filled,
@@ -102,7 +102,6 @@ async def reply_to(ask: Ask, engine: Engine) -> dict[str, Any]:
         pieces = [(phrase,) for phrase in ask.body()["expect"]]
         return explanation_json(await engine.explain(request, pieces))
     except QuarryError as error:
-        tally["errors"] += 1
         return {"error": {"code": error.code, "message": str(error)}}
 
 
@@ -118,7 +117,7 @@ async def check(ask: Ask, filled: Filled, options: dict[str, Any]) -> None:
     assert leaked(json.dumps(reply), filled.allowed(shown), asked) == set()
     for prompt in generator.prompts:
         assert leaked(written(prompt), filled.allowed(shown), asked) == set()
-    count(ask, corpus, reply)
+    count(ask, corpus, json.dumps(reply))
 
 
 def written(prompt: Prompt) -> str:
@@ -128,15 +127,6 @@ def written(prompt: Prompt) -> str:
         for e in prompt.evidence
     ]
     return repr((prompt.messages, prompt.question, evidence))
-
-
-def count(ask: Ask, corpus: Corpus, reply: dict[str, Any]) -> None:
-    tally["cases"] += 1
-    tally["replies"] += bool(told(json.dumps(reply)))
-    words = set(ask.question.split())
-    seen = {doc.number for doc in corpus.shown(ask)}
-    hidden = [doc for doc in corpus.docs if doc.number not in seen or doc.fate == "replaced"]
-    tally["forbidden"] += any(words & set(" ".join(doc.texts).split()) for doc in hidden)
 
 
 @pytest.mark.slow
@@ -162,7 +152,7 @@ def test_no_reply_tells_of_what_its_asker_may_not_see() -> None:
 
     holds()
     assert tally["cases"] >= CORPORA * ASKS
-    assert tally["forbidden"] > 0.8 * tally["cases"], "there was little to give away"
+    assert tally["forbidden"] > 0.7 * tally["cases"], "there was little to give away"
     assert tally["replies"] > 0.3 * tally["cases"], "few replies had anything to tell"
 
 
