@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ingest.chunking.atoms import Atom
 from ingest.chunking.header import SHARE, Head, fitted_header, full_header, section_path
-from ingest.chunking.meter import TokenMeter, cut
+from ingest.chunking.meter import CHARS_PER_TOKEN, TokenMeter, cut
 from ingest.chunking.outline import Group, Section, outline
 from ingest.chunking.pack import pack
 from quarry import ids
@@ -46,7 +46,8 @@ class _Draft:
 
 
 class Chunker:
-    """Cuts documents into chunks of at most `max_tokens`, header and special tokens included.
+    """Cuts documents into chunks of at most `max_tokens`, header and special tokens included, and
+    of at most `CHARS_PER_TOKEN` characters for each of these tokens.
 
     Never cut are a sentence, a list item, a table row and a line of code, unless one alone is
     longer than a chunk. Sections shorter than `min_tokens` share a chunk with the next ones of
@@ -118,7 +119,8 @@ class Chunker:
         totals = meter.totals([draft.embedded for _, draft in drafts])
         done: list[tuple[int, _Draft, int]] = []
         for (number, draft), tokens in zip(drafts, totals, strict=True):
-            halves = _halved(draft, meter) if tokens > self._max else []
+            too_long = tokens > self._max or len(draft.embedded) > self._max * CHARS_PER_TOKEN
+            halves = _halved(draft, meter) if too_long else []
             if halves:
                 done.extend(self._fitted([(number, half) for half in halves], meter))
             else:

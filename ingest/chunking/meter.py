@@ -8,11 +8,19 @@ import regex
 
 from quarry.ports import TokenCounter
 
+CHARS_PER_TOKEN = 16
+"""Characters that one token may stand for, on average, in a text of more than a few words."""
+_LONG = 256
+"""Characters up to which the tokenizer is believed: names, words, deeply indented code."""
+
 _WORDS = regex.compile(r"\s*\S+")
 
 
 class TokenMeter:
     """Token counts without special tokens and prompts; each text is counted once.
+
+    A tokenizer may count an unbroken word of any length as one unknown token, so a long text costs
+    at least one token for every `CHARS_PER_TOKEN` characters.
 
     Sums are exact for tokenizers that split at blanks first (WordPiece) and close for others, so
     a finished chunk is counted again as a whole.
@@ -29,7 +37,7 @@ class TokenMeter:
         if new:
             counts = self._counter.count_tokens(new)
             for text, count in zip(new, counts, strict=True):
-                self._known[text] = max(0, count - self.overhead)
+                self._known[text] = max(0, count - self.overhead, _least(text))
 
     def cost(self, text: str) -> int:
         if text not in self._known:
@@ -41,6 +49,10 @@ class TokenMeter:
         return self._counter.count_tokens(texts) if texts else []
 
 
+def _least(text: str) -> int:
+    return -(-len(text) // CHARS_PER_TOKEN) if len(text) > _LONG else 0
+
+
 def cut(text: str, budget: int, meter: TokenMeter) -> list[str]:
     """Pieces of at most `budget` tokens, cut at blanks; a longer word is cut inside.
 
@@ -49,11 +61,12 @@ def cut(text: str, budget: int, meter: TokenMeter) -> list[str]:
     found = _WORDS.findall(text)
     meter.measure(found)
     words = [part for word in found for part in _cut_word(word, budget, meter)]
+    most = max(_LONG, budget * CHARS_PER_TOKEN)
     pieces: list[str] = []
     room = 0
     for word in words:
         cost = meter.cost(word)
-        if pieces and cost <= room:
+        if pieces and cost <= room and len(pieces[-1]) + len(word) <= most:
             pieces[-1] += word
         else:
             pieces.append(word)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.chunking import Chunker, ChunkJob, Head
+from ingest.chunking.meter import CHARS_PER_TOKEN
 from quarry import ids
 from quarry.records import Block, BlockKind, Chunk
 from quarry.settings import ChunkingSettings
@@ -333,3 +335,21 @@ def test_no_chunk_is_too_long_or_blank_and_no_word_is_lost(
 
 def _words(text: str) -> list[str]:
     return text.split()
+
+
+@pytest.mark.parametrize("kind", [BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.CODE])
+def test_one_unbroken_word_is_cut_by_its_characters(kind: BlockKind) -> None:
+    found = chunk(Block(kind=kind, text="a" * 20_000), size=40, title="Log")
+    assert sum(c.text.count("a") for c in found) == 20_000
+    assert max(len(embedded_text(c.header, c.text)) for c in found) <= 40 * CHARS_PER_TOKEN
+
+
+def test_many_long_words_share_a_chunk_only_up_to_its_characters() -> None:
+    found = chunk(paragraph(" ".join(["b" * 200] * 50)), size=40)
+    assert sum(c.text.count("b") for c in found) == 10_000
+    assert max(len(c.text) for c in found) <= 40 * CHARS_PER_TOKEN
+
+
+def test_a_heading_of_one_unbroken_word_does_not_fill_every_header() -> None:
+    found = chunk(heading("a" * 20_000), paragraph(sentence(200)), size=40)
+    assert max(len(c.header) for c in found) <= 40 * CHARS_PER_TOKEN
