@@ -15,6 +15,13 @@ MAX_CELLS = 500_000
 """Cells of one table, spans repeated."""
 
 _VALUE = re.compile(r"[-+−±~≈<>=$€£¥%().,:/\s\d]*\d[-+−±~≈<>=$€£¥%().,:/\s\d]*[A-Za-z%]{0,3}")
+_PICTURE = re.compile(r"data:image/[\w.+-]+(?:;[\w.+=-]+)*,[^\s\"'()<>]{64,}", re.I)
+"""A picture written out in the text; shorter ones are examples that someone writes about."""
+
+
+def without_pictures(text: str) -> str:
+    """The text without pictures that are embedded in it as data: addresses."""
+    return _PICTURE.sub("", text) if "data:" in text.lower() else text
 
 
 def placed(blocks: Iterable[Block]) -> tuple[Block, ...]:

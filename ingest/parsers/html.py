@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from ingest.parsers.blocks import placed
+from ingest.parsers.blocks import placed, without_pictures
 from ingest.parsers.html_tables import is_data_table, table_blocks
 from quarry.records import Block, BlockKind, ParsedDocument, Scalar
 
@@ -187,7 +187,7 @@ class _Walker:
             self.lists.pop()
 
     def _flush(self) -> Iterator[Block]:
-        text = flowed("".join(self.inline))
+        text = flowed(without_pictures("".join(self.inline)))
         marker_only = self.kind is BlockKind.LIST_ITEM and re.fullmatch(r"\d+\.", text)
         if text and not marker_only:
             yield Block(kind=self.kind, text=text, level=self.level, anchor=self.anchor)
@@ -219,7 +219,7 @@ def _code(node: Any) -> Iterator[Block]:
     code = node.css_first("code")
     classes = " ".join((n.attributes.get("class") or "") for n in (node, code) if n is not None)
     language = _LANGUAGE.search(classes)
-    text = node.text().strip("\n").rstrip()
+    text = without_pictures(node.text()).strip("\n").rstrip()
     yield Block(kind=BlockKind.CODE, text=text, language=language[1] if language else "")
 
 

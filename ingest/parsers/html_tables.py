@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ingest.parsers.blocks import MAX_CELLS, table
+from ingest.parsers.blocks import MAX_CELLS, table, without_pictures
 from quarry.errors import ParseError
 from quarry.records import Block, BlockKind, DocState
 
@@ -65,7 +65,7 @@ def cell_text(node: Any) -> str:
             parts.append(mark)
             stack.append((item, _CELL if item.tag in ("td", "th") else mark))
             stack.extend(_inside(item))
-    return _tidy("".join(parts))
+    return _tidy(without_pictures("".join(parts)))
 
 
 def _inside(node: Any) -> list[tuple[Any, str | None]]:

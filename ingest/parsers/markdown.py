@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingest.metadata import read_mapping
-from ingest.parsers.blocks import says_something, table
+from ingest.parsers.blocks import says_something, table, without_pictures
 from ingest.parsers.decoding import mangled, mended
 from ingest.parsers.html import html_blocks
+from ingest.parsers.markdown_nesting import TOO_DEEP, is_too_deep, keep_the_deepest
 from quarry.errors import ParseError
 from quarry.records import Block, BlockKind, DocState, ParsedDocument
 
@@ -38,14 +39,18 @@ def parse_markdown(text: str) -> ParsedDocument:
     """Blocks with the character offsets of their source lines in `text`.
 
     Raises ParseError (state failed) if there is front matter that cannot be read: it may hold an
-    ACL, so the text must not be taken without it.
+    ACL, so the text must not be taken without it. Partial if its structure is lost at the bottom.
     """
     metadata, body = front_matter(text)
-    blocks = tuple(_Reader(text, body).blocks())
+    reader = _Reader(text, body)
+    blocks = tuple(reader.blocks())
     if mangled(text):
         blocks = tuple(replace(block, text=mended(block.text)) for block in blocks)
     titles = (b.text for b in blocks if b.kind is BlockKind.HEADING and b.level == 1)
-    return ParsedDocument(title=next(titles, ""), blocks=blocks, metadata=metadata)
+    parsed = ParsedDocument(title=next(titles, ""), blocks=blocks, metadata=metadata)
+    if is_too_deep(reader.env):
+        return replace(parsed, state=DocState.PARTIAL, reason=TOO_DEEP)
+    return parsed
 
 
 def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
@@ -82,9 +87,11 @@ class _Reader:
     item_open: bool = False
     """Whether the current list item still waits for its first line."""
     slugs: dict[str, int] = field(default_factory=dict)
+    env: dict[str, Any] = field(default_factory=dict)
+    """What the library notes of the whole text."""
 
     def blocks(self) -> Iterator[Block]:
-        tokens = _parser().parse(self.text[self.body :])
+        tokens = _parser().parse(self.text[self.body :], self.env)
         self.starts = [
             self.body,
             *(self.body + m.end() for m in _LINE_END.finditer(self.text[self.body :])),
@@ -162,7 +169,7 @@ class _Reader:
         if token.type == "fence":
             first += 1
         start = self.starts[min(first, len(self.starts) - 1)]
-        code = token.content.rstrip()
+        code = without_pictures(token.content).rstrip()
         block = Block(kind=BlockKind.CODE, text=code, language=language)
         return self._exact(block, start, self._end(last))
 
@@ -206,7 +213,18 @@ def _parser() -> Any:
     from mdit_py_plugins.deflist import deflist_plugin
 
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    return parser.use(admon_plugin).use(deflist_plugin)
+    parser.validateLink = _is_read  # type: ignore[assignment,method-assign]
+    return keep_the_deepest(parser.use(admon_plugin).use(deflist_plugin))
+
+
+def _is_read(address: str) -> bool:
+    """Whether `[text](address)` is a link: a picture in the text always is, else the library says.
+
+    Where it leads never matters here: addresses are left out of the text.
+    """
+    from markdown_it.common.normalize_url import validateLink
+
+    return address.lower().startswith("data:image/") or validateLink(address)
 
 
 def _plain(tokens: Sequence[Any]) -> str:
@@ -228,7 +246,7 @@ def _plain(tokens: Sequence[Any]) -> str:
             case "html_inline" if _BREAK.fullmatch(token.content):
                 parts.append("\n")
         before = token.type
-    return "".join(parts).strip()
+    return without_pictures("".join(parts)).strip()
 
 
 def _slug(text: str) -> str:

@@ -173,3 +173,18 @@ def test_no_tag_soup_makes_parsing_crash(parts: list[str]) -> None:
     for block in parse_html("".join(parts)).blocks:
         assert block.text.strip() or block.rows
         assert all(len(row) == len(block.header) for row in block.rows)
+
+
+def test_a_picture_written_into_the_page_is_not_text() -> None:
+    picture = "data:image/png;base64," + "iVBORw0KGgo+/" * 40
+    html = (
+        f"<p>before {picture} after <img src='{picture}' alt='a chart'></p><pre>x {picture}</pre>"
+        f"<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>{picture} two</td></tr></table>"
+    )
+    found = blocks(html)
+    assert [b.text for b in found[:2]] == ["before after a chart", "x"]
+    assert found[2].rows == (("1", "two"),)
+
+
+def test_a_short_data_address_in_prose_is_text() -> None:
+    assert blocks("<p>write data:image/png;base64,AAAA there</p>")[0].text.endswith("AAAA there")
