@@ -22,6 +22,7 @@ _MAX_ENTRIES = 10_000
 _MAX_SPAN = 200
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 """What a damaged archive raises while it is being unpacked."""
+_UNRESOLVED = "It holds XML entity references, which are kept as written and not resolved."
 _WRAPPERS = frozenset({f"{W}sdt", f"{W}sdtContent", f"{W}ins", f"{W}customXml", f"{W}smartTag"})
 
 
@@ -69,12 +70,43 @@ def _parsed(document: Any) -> ParsedDocument:
         )
     )
     properties: dict[str, Scalar] = {}
-    core = document.core_properties
-    if core.author:
-        properties["author"] = core.author
+    author, named = _core(document)
+    if author:
+        properties["author"] = author
     heading = next((b.text for b in body if b.kind is BlockKind.HEADING and b.level == 1), "")
-    title = walker.title or heading or (core.title or "").strip()
-    return ParsedDocument(title=title, blocks=blocks, properties=properties)
+    title = walker.title or heading or named
+    reason = _UNRESOLVED if _has_entities(document) else ""
+    state = DocState.PARTIAL if reason else DocState.INDEXED
+    return ParsedDocument(
+        title=title, blocks=blocks, properties=properties, state=state, reason=reason
+    )
+
+
+def _core(document: Any) -> tuple[str, str]:
+    """Author and title of the properties that the file has; the library would make some up."""
+    from docx.opc.constants import RELATIONSHIP_TYPE
+
+    relations = document.part.package.rels.values()
+    if not any(relation.reltype == RELATIONSHIP_TYPE.CORE_PROPERTIES for relation in relations):
+        return "", ""
+    core = document.core_properties
+    return core.author or "", (core.title or "").strip()
+
+
+def _has_entities(document: Any) -> bool:
+    """Whether references stand in the text, or in place of text, of any part that is read."""
+    from docx.oxml import parse_xml
+    from lxml import etree
+
+    roots = [document.element]
+    for relation in document.part.rels.values():
+        if relation.is_external:
+            continue
+        if relation.reltype.endswith(("/header", "/footer")):
+            roots.append(relation.target_part.element)
+        elif relation.reltype.endswith(("/footnotes", "/endnotes")):
+            roots.append(parse_xml(relation.target_part.blob))
+    return any(next(root.iter(etree.Entity), None) is not None for root in roots)
 
 
 class _Walker:

@@ -60,11 +60,26 @@ def _pieces(paragraph: Any) -> Iterator[str]:
             _field(element.get(f"{W}fldCharType"), fields)
         elif element.tag == f"{W}instrText":
             if fields and fields[-1] is not None:
-                fields[-1] += element.text or ""
+                fields[-1] += _own_text(element)
         elif all(field is None for field in fields):
             yield _SIGNS.get(element.tag, "")
             if element.tag in (f"{W}t", f"{_M}t"):
-                yield element.text or ""
+                yield _own_text(element)
+
+
+def _own_text(element: Any) -> str:
+    """All characters of an element: also those after a comment or an entity reference in it.
+
+    References stay as they are written: what they stand for is never looked up.
+    """
+    from lxml import etree
+
+    parts = [element.text or ""]
+    for child in element.iterchildren():
+        if child.tag is etree.Entity:
+            parts.append(child.text)
+        parts.append(child.tail or "")
+    return "".join(parts)
 
 
 def _walk(paragraph: Any) -> Iterator[Any]:

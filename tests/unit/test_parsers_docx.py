@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -211,7 +212,7 @@ def test_entities_are_not_expanded() -> None:
         "</w:document>"
     )
     content = rezipped(saved(body(run("x"))), {"word/document.xml": xml.encode()})
-    assert [b.text for b in parse_docx(content, memory_mb=2048).blocks] == ["seen"]
+    assert [b.text for b in parse_docx(content, memory_mb=2048).blocks] == ["seen &b;&f;"]
 
 
 @pytest.mark.parametrize("part", ["word/document.xml", "[Content_Types].xml", "_rels/.rels"])
@@ -229,3 +230,42 @@ def test_a_damaged_stream_in_the_archive_makes_the_document_corrupt() -> None:
     with pytest.raises(ParseError) as caught:
         parse_docx(bytes(content), memory_mb=2048)
     assert caught.value.state == DocState.CORRUPT
+
+
+def test_text_after_an_entity_or_a_comment_is_kept_and_the_document_says_what_is_missing() -> None:
+    xml = (
+        "<!DOCTYPE w [<!ENTITY e SYSTEM 'file:///etc/hostname'><!ENTITY b 'bomb'>]>"
+        f"<w:document {NS}><w:body><w:p><w:r>"
+        "<w:t>The host is &e; and &b; end.<!-- aside --> Truly.</w:t>"
+        "</w:r></w:p></w:body></w:document>"
+    )
+    content = rezipped(saved(body(run("x"))), {"word/document.xml": xml.encode()})
+    document = parse_docx(content, memory_mb=2048)
+    assert [b.text for b in document.blocks] == ["The host is &e; and &b; end. Truly."]
+    assert document.state is DocState.PARTIAL
+    assert "entity references" in document.reason
+
+
+def test_a_document_without_references_is_whole() -> None:
+    assert parsed(body(run("R&amp;D"))).state is DocState.INDEXED
+
+
+def test_properties_that_the_file_does_not_have_are_not_made_up() -> None:
+    def fill(document: Any) -> None:
+        document.add_paragraph("Only text.")
+
+    document = parse_docx(rezipped_without_core(saved(fill)), memory_mb=2048)
+    assert (document.title, dict(document.properties)) == ("", {})
+
+
+def rezipped_without_core(content: bytes) -> bytes:
+    """As many programs write it: no core properties, and no relation to any."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "_rels/.rels":
+                data = re.sub(rb"<Relationship [^>]*core-properties[^>]*/>", b"", data)
+            if name != "docProps/core.xml":
+                new.writestr(name, data)
+    return buffer.getvalue()
