@@ -157,9 +157,13 @@ def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str
     scopes = [value] if isinstance(value, str) else value
     if not isinstance(scopes, (list, tuple)) or len(scopes) > MAX_SCOPES:
         return (), "Nobody may read it: its acl must be a list of scopes, such as [public]."
-    if not all(isinstance(scope, str) and _SCOPE.fullmatch(scope.strip()) for scope in scopes):
+    if not all(isinstance(scope, str) and _is_scope(scope.strip()) for scope in scopes):
         return (), "Nobody may read it: its acl holds something that is not the name of a scope."
     return tuple(dict.fromkeys(scope.strip() for scope in scopes)), ""
+
+
+def _is_scope(text: str) -> bool:
+    return bool(_SCOPE.fullmatch(text)) and not text.endswith(":")
 
 
 def _standing(given: Mapping[str, object]) -> dict[str, Any]:
@@ -231,7 +235,9 @@ def _effective(text: str) -> date | None:
 
 def _url(text: str) -> str:
     if text and not _is_web(text):
-        raise _WrongValue("Its url must be a full web address that starts with https://.")
+        raise _WrongValue(
+            "Its url must be a full http:// or https:// address, with a host and no user name."
+        )
     return text
 
 

@@ -48,6 +48,8 @@ class SourceSettings(Section):
     def _scopes_have_names(cls, scopes: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if scopes is not None and not all(scope.strip() for scope in scopes):
             raise ValueError("a scope is public, a group's name, or user:NAME, and never empty")
+        if scopes is not None and any(scope.strip().endswith(":") for scope in scopes):
+            raise ValueError("a scope needs a name after its colon, such as user:ada")
         return scopes
 
 

@@ -314,3 +314,16 @@ def test_no_text_makes_reading_crash(text: str) -> None:
         read_mapping(text)
     except ValueError as error:
         assert str(error).endswith(".")
+
+
+@pytest.mark.parametrize("scope", ["user:", "group:", " user: "])
+def test_a_scope_without_a_name_after_its_colon_closes_the_document(scope: str) -> None:
+    found = fields({"acl": ["public", scope]})
+    assert found.acl == ()
+    assert found.problem.startswith("Nobody may read it")
+
+
+def test_the_reason_for_a_wrong_url_names_all_that_is_allowed() -> None:
+    assert fields({"url": "http://a.example/"}).problem == ""
+    problem = fields({"url": "ftp://a.example/"}).problem
+    assert "http:// or https://" in problem

@@ -70,6 +70,8 @@ def test_a_key_given_twice_is_an_error_and_not_a_lost_value(tmp_path: Path) -> N
         ("serve: 8000", "'serve' must be a section"),
         ("sources: {default: {default_acl: public}}", "must be a list"),
         ("sources: {default: {default_acl: ['']}}", "never empty"),
+        ("sources: {default: {default_acl: ['group:']}}", "a name after its colon"),
+        ("sources: {default: {default_acl: [hr, 'user: ']}}", "a name after its colon"),
         ("- a\n- b\n", "named keys and values"),
         ("serve: [", "not valid YAML"),
         ("profile: laptop", "'profile'"),
