@@ -25,6 +25,8 @@ from quarry.settings import GeneratorSettings
 
 _log = structlog.get_logger(__name__)
 
+_STOP_S = 2.0
+"""Seconds that the engine's processes have to end by themselves."""
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
 
@@ -93,12 +95,12 @@ class VllmGenerator:
             raise _dead()
 
     def close(self) -> None:
-        """Ends the engine and its processes."""
-        self._thread.call(self._engine.shutdown)
+        """Ends the engine and its processes, which have nothing to save."""
+        self._thread.call(partial(self._engine.shutdown, timeout=_STOP_S))
         self._thread.stop()
 
     async def _outputs(self, prompt: Prompt, tokens: list[int]) -> AsyncGenerator[Any, None]:
-        from vllm.inputs import TokensPrompt
+        from vllm.inputs import tokens_input
 
         room = self._settings.context_tokens - len(tokens)
         if room < 1:
@@ -107,7 +109,7 @@ class VllmGenerator:
                 "or raise generator.context_tokens."
             )
         generated = self._engine.generate(
-            TokensPrompt(prompt_token_ids=tokens),
+            tokens_input(tokens),
             self._sampling(prompt, min(prompt.max_tokens, room)),
             # Two answers never share an id, whatever the caller's is.
             f"{prompt.request_id}-{uuid4().hex[:8]}",

@@ -121,6 +121,8 @@ def test_a_guided_answer_is_the_refusal_or_cites_after_each_sentence(text: str) 
         "Store credit only [S4].",
         "One. Two [S1].",
         "One [S1]. Two.",
+        "One [S1] or two [S2].",
+        "One [S1] " * 7,
         "See <b>here</b> [S1]",
         "",
         "[S1]",
