@@ -168,7 +168,12 @@ class MilvusVectorStore:
             self._call(partial(self._delete, batch))
 
     def _upsert(self, rows: list[dict[str, Any]], client: MilvusClient) -> None:
-        client.upsert(self._name, rows, timeout=self._seconds)
+        if not self._partitions:
+            client.upsert(self._name, rows, timeout=self._seconds)
+            return
+        # Milvus 2.3 upserts into partitions by primary key, where no search of a tenant looks.
+        self._delete([row["row_id"] for row in rows], client)
+        client.insert(self._name, rows, timeout=self._seconds)
 
     def _delete(self, row_ids: list[str], client: MilvusClient) -> None:
         client.delete(self._name, ids=row_ids, timeout=self._seconds)
