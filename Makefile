@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Left out of `make test`: real servers (below) and tests/quality, which measures for minutes.
 SUITES := tests/unit tests/contract tests/e2e tests/leaks
 
-.PHONY: help setup lint test test-quality demo eval-examples eval-history bench docs constraints servers servers-down test-servers chaos clean
+.PHONY: help setup lint test test-quality demo eval-examples eval-history eval-options bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ eval-examples: $(STAMP) ## quarry eval on every example, each held to its gate; 
 
 eval-history: $(STAMP) ## what each part of the search path brought, from fixed chunks to filters
 	$(BIN)/python examples/history.py
+
+eval-options: $(STAMP) ## what each option of retrieval brings on the examples
+	$(BIN)/python examples/options.py
 
 bench: $(STAMP) ## ingest throughput and the time of each search stage
 	$(BIN)/python -m benchmarks

@@ -18,6 +18,7 @@ from quarry.settings import Settings, load_settings
 from quarry.text import REFUSAL
 from serve.graph import Searcher
 from serve.legs import merged
+from tests.conftest import REPO
 from tests.unit.serve_world import OneOf, World, names, request
 
 TALK = (
@@ -342,6 +343,14 @@ def test_a_file_that_is_no_glossary_is_said_in_one_sentence(tmp_path: Path, cont
 def test_a_glossary_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         load_glossary(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("example", ["robotics-handbook", "paired-handbook"])
+def test_the_glossaries_of_the_examples_can_be_used(example: str) -> None:
+    path = REPO / "examples" / example / "glossary.yaml"
+    terms = load_glossary(path).terms["default"]
+    assert len(terms) > 10
+    assert all(load_glossary(path).expansions(term.name, "default") for term in terms)
 
 
 async def test_other_words_reach_the_lexical_leg_and_the_trace(glossary: Path) -> None:
