@@ -59,8 +59,8 @@ from serve.placement import Placement, placements
 from serve.stage import Threads
 
 PACE_S = 0.1
-"""Tokens that a generator writes in this time travel together: each message costs about as much as
-a small model's token."""
+"""Tokens that a generator writes in this time travel together: a message for each takes time of the
+cores that a small model on a CPU computes on."""
 BATCH = 32
 """Questions of one forward pass of the embedder at most; it never waits to fill a batch."""
 
