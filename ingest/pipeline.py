@@ -22,6 +22,7 @@ import structlog
 from ray.data import ActorPoolStrategy, DataContext
 
 from ingest.stages import Stage, StageSettings, make_encoder, make_reader, make_writer
+from ingest.stderr import without_lines
 from ingest.work import Done, End, Row, Task, pack, unpack_all
 from quarry.errors import QuarryError
 from quarry.settings import Settings
@@ -213,7 +214,7 @@ def ray_session() -> Iterator[None]:
         yield
         return
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(**_QUIET)
+        _init()
     else:
         start_local_ray()
     try:
@@ -226,10 +227,9 @@ def start_local_ray(**options: Any) -> None:
     """Ray on this machine, quiet and without dashboard; only this machine can reach it, and only
     while the caller lives, so it needs no tokens. Raises QuarryError if it does not come up."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for last in (False, True):
         try:
-            ray.init(address="local", include_dashboard=False, **_QUIET, **options)
+            _init(address="local", include_dashboard=False, **options)
         except Exception as error:  # Ray raises plain exceptions when a busy machine is too slow
             ray.shutdown()
             if last:
@@ -239,6 +239,14 @@ def start_local_ray(**options: Any) -> None:
             _log.warning("ray_starts_again", error=str(error))
         else:
             return
+
+
+def _init(**options: Any) -> None:
+    """Ray would warn on standard error about each of its own actors that can be restarted; below
+    that level it still tells that it was given one. What fails is raised."""
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    with without_lines(b"Set ray log level from environment variable"):
+        ray.init(**_QUIET, **options)
 
 
 @contextmanager

@@ -72,6 +72,7 @@ def run_elsewhere(world: World, *, then: str = "", progress: str = "None", code:
         check=False,
     )
     assert done.returncode == code, done.stderr
+    assert "RAY_BACKEND_LOG_LEVEL" not in done.stderr
     return done.stdout
 
 
