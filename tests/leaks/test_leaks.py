@@ -38,7 +38,7 @@ from tests.leaks.world import (
     stores_with,
 )
 
-CORPORA, ASKS = 50, 20
+CORPORA, ASKS = 500, 20
 """Of one run; their product is the number of cases."""
 
 OPTIONS = (
