@@ -23,7 +23,8 @@ from typing import Any
 
 from quarry.cli.output import print_line
 from quarry.cli.render import answer_lines
-from quarry.cli.server import SERVER_FILE, RunningServer
+from quarry.cli.server import RunningServer
+from quarry.stores.folder import SERVER_FILE
 
 REPO = Path(__file__).resolve().parent.parent
 DEMO = REPO / ".demo"

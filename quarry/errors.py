@@ -29,6 +29,7 @@ between processes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -165,3 +166,14 @@ class ParseError(QuarryError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+def kinds_of_one_message(kind: type[QuarryError] = QuarryError) -> Iterator[type[QuarryError]]:
+    """The classes of the tree that are made from their sentence alone, the general ones first.
+
+    By these an error that came from another process as text is raised as what it was.
+    """
+    if "__init__" not in vars(kind):
+        yield kind
+    for below in kind.__subclasses__():
+        yield from kinds_of_one_message(below)

@@ -29,17 +29,16 @@ from quarry.errors import (
     ModelError,
     PortInUse,
     QuarryError,
+    kinds_of_one_message,
 )
 from quarry.settings import ServeSettings, Settings
-from quarry.stores.folder import make_data_dir
+from quarry.stores.folder import SERVER_FILE, SERVER_LOCK, make_data_dir
 from quarry.stores.milvus_lite import vector_server
 from serve.extras import load_extras
 from serve.placement import placements
 
 _log = structlog.get_logger(__name__)
 
-SERVER_FILE = "server.json"
-SERVER_LOCK = "server.lock"
 APP_NAME = "quarry"
 LEAST_CPUS = 2
 """Logical cores that all deployments together fit on."""
@@ -124,7 +123,7 @@ def _why(status: Any, error: RuntimeError) -> QuarryError:
     """What a part that cannot start has raised: its last words in Serve's status."""
     deployments = status.applications[APP_NAME].deployments
     told = "\n".join([str(error), *(each.message for each in deployments.values())])
-    kinds = {kind.__name__: kind for kind in _tree(QuarryError) if "__init__" not in vars(kind)}
+    kinds = {kind.__name__: kind for kind in kinds_of_one_message()}
     kinds[MissingExtra.__name__] = (
         ConfigError  # its sentence is whole; its parts are not known here
     )
@@ -133,12 +132,6 @@ def _why(status: Any, error: RuntimeError) -> QuarryError:
         name, message = raised[-1]
         return kinds[name](message.strip())
     return ModelError("A part of the server could not start; its log above says why.")
-
-
-def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
-    for below in kind.__subclasses__():
-        yield from _tree(below)
-    yield kind
 
 
 # ------------------------------------------------------------------------------- this machine

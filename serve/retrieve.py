@@ -16,7 +16,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 
 from quarry import past
@@ -65,7 +65,8 @@ async def retrieve(
     """
     legs = Legs(asked, index=index, models=models, threads=threads, run=run)
     checker = _Checker(asked, index)
-    await threads(checker.check_time)
+    if asked.as_of is not None:
+        await threads(checker.check_time, asked.as_of)
     wanted = max(asked.candidates, asked.top_k)
     limit, looked_again, passes = wanted + wanted // SPARE, 0, 0
     while True:
@@ -138,12 +139,11 @@ class _Checker:
         self.left_out: dict[str, str] = {}
         """Revisions that were turned down before, and that the next search is to leave out."""
 
-    def check_time(self) -> None:
+    def check_time(self, as_of: datetime) -> None:
         """Raises AsOfError."""
-        if self._asked.as_of is not None:
-            now, retention = self._index.clock(), self._index.retention
-            past.check_time(self._asked.as_of, retention=retention, now=now)
-            past.check_kept(self._asked.as_of, self._index.catalog.kept())
+        now, retention = self._index.clock(), self._index.retention
+        past.check_time(as_of, retention=retention, now=now)
+        past.check_kept(as_of, self._index.catalog.kept())
 
     def leave_out(self) -> bool:
         """Leaves out what was turned down; False if that is nothing new, or too much."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from quarry.errors import QuarryError, StoreUnavailable
+from quarry.errors import QuarryError, StoreUnavailable, kinds_of_one_message
+from quarry.stores.folder import SERVER_FILE, SERVER_LOCK
 
 if TYPE_CHECKING:
     import httpx
 
-SERVER_FILE = "server.json"
-SERVER_LOCK = "server.lock"
-"""Held by the server of a data folder as long as it lives."""
 _HEALTH_S = 2.0
 """Seconds within which a server that is well answers /healthz."""
 _SLACK_S = 5.0
@@ -98,14 +96,7 @@ def _error_from(response: httpx.Response) -> QuarryError:
         code, message = str(body["code"]), str(body["message"])
     except (ValueError, KeyError, TypeError):
         return StoreUnavailable(f"The server answered {response.status_code} without saying why.")
-    for kind in _tree(QuarryError):
-        takes_one_message = "__init__" not in vars(kind)
-        if takes_one_message and kind.__new__(kind).code == code:
+    for kind in kinds_of_one_message():
+        if kind.__new__(kind).code == code:
             return kind(message)
     return QuarryError(message)
-
-
-def _tree(kind: type[QuarryError]) -> Iterator[type[QuarryError]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _tree(below)

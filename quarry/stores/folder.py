@@ -6,6 +6,11 @@ from pathlib import Path
 
 from quarry.errors import StoreError
 
+SERVER_FILE = "server.json"
+"""Address and local token of the server of a data folder."""
+SERVER_LOCK = "server.lock"
+"""Held by that server as long as it lives."""
+
 
 def make_data_dir(folder: Path) -> None:
     """Makes it if it is not there, for its owner only: it holds the text of every document.
