@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
 from quarry.errors import StoreError, StoreUnavailable
 from quarry.stores.folder import make_data_dir
 
@@ -89,11 +91,22 @@ class Database:
             check_same_thread=False,
             cached_statements=256,
         )
-        connection.execute("PRAGMA journal_mode = WAL")
+        self._turn_to_wal(connection)
         # NORMAL: a killed process loses nothing, a power cut may lose the last commits, in order.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection
+
+    def _turn_to_wal(self, connection: sqlite3.Connection) -> None:
+        """A new file: of two connections that do this at once SQLite turns one away without the
+        wait of `timeout`, since each would wait for the other."""
+        retrying = Retrying(
+            stop=stop_after_delay(self._busy_seconds),
+            wait=wait_random_exponential(multiplier=0.01, max=0.2),
+            retry=retry_if_exception(_is_busy),
+            reraise=True,
+        )
+        retrying(connection.execute, "PRAGMA journal_mode = WAL")
 
 
 def open_database(data_dir: Path) -> Database:
@@ -113,11 +126,16 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError("A name or an address is not valid Unicode; rename it.") from error
 
 
+def _is_busy(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def translation(error: sqlite3.Error, path: Path) -> StoreError:
     """Our error for an error of sqlite3, by its primary result code."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if _is_busy(error):
         return StoreUnavailable(f"Another process keeps {path} locked; try again when it is done.")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"The disk that holds {path} is full; make room and run it again.")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
