@@ -113,9 +113,9 @@ def served(
 ) -> list[dict[str, float]]:
     from ray import serve
 
-    from serve.deployments import GeneratorServer
-    from serve.handles import RemoteGenerator
-    from serve.placement import placements
+    from serve.serving.deployments import GeneratorServer
+    from serve.serving.handles import RemoteGenerator
+    from serve.serving.placement import placements
 
     whole = Settings(generator=settings)
     generator = serve.deployment(
@@ -151,7 +151,7 @@ def one_side(side: str, model: str, concurrent: int, tokens: int, count: int) ->
     if side == "alone":
         found = asyncio.run(alone(settings, asked, count))
     else:
-        from serve.app import LOCAL_RAY
+        from serve.serving.app import LOCAL_RAY
 
         for name, value in LOCAL_RAY.items():
             os.environ.setdefault(name, value)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from evals.datasets.beir import load_beir
-from evals.own_index import own_index
-from evals.runner import MODES, BeirReport, Progress, Search, run_beir
+from evals.running.own_index import own_index
+from evals.running.runner import MODES, BeirReport, Progress, Search, run_beir
 from quarry.records import PUBLIC
 from quarry.settings import Settings, SourceSettings
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evals.results import CaseResult
+from evals.measuring.results import CaseResult
 
 LEVEL = 0.05
 """A difference that chance gives less often than this counts as one."""

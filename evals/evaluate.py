@@ -17,12 +17,12 @@ from typing import TypeAlias
 from evals.compare import Comparison, compare
 from evals.datasets.questions import Case
 from evals.gate import Check, Gate, check_gate
-from evals.observe import Variant
-from evals.reports import Report, Run
-from evals.results import CaseResult
-from evals.retrieval import Depths
-from evals.run import Judge, Plan, Progress, run_set
-from evals.system import System, ann_recall
+from evals.measuring.results import CaseResult
+from evals.measuring.retrieval import Depths
+from evals.reporting.reports import Report, Run
+from evals.running.observe import Variant
+from evals.running.run import Judge, Plan, Progress, run_set
+from evals.running.system import System, ann_recall
 
 OpenSystem: TypeAlias = Callable[[], AbstractContextManager[System]]
 

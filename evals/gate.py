@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evals.compare import Comparison
 from evals.datasets.questions import first_error
-from evals.results import CaseResult, Figures
+from evals.measuring.results import CaseResult, Figures
 from quarry.errors import UsageError
 from quarry.settings_file import read_yaml
 

@@ -23,10 +23,10 @@ from typing import Any
 
 from evals.compare import compare
 from evals.datasets.questions import Case, load_all
-from evals.observe import Variant
-from evals.results import CaseResult, figures
-from evals.retrieval import Depths
-from evals.run import Plan, run_set
+from evals.measuring.results import CaseResult, figures
+from evals.measuring.retrieval import Depths
+from evals.running.observe import Variant
+from evals.running.run import Plan, run_set
 from ingest.chunking import Chunker, ChunkJob
 from ingest.parsers.sandbox import ParserPool
 from ingest.reading import Reader, ReadSettings

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from history import EXAMPLES, SETTINGS, Build, corpora
 
-from evals.calibrate import collect, cuts, fit
 from evals.datasets.questions import Case, evidence_ranks, load_all
-from evals.observe import Variant, request_body
-from evals.results import figures
-from evals.retrieval import Depths
-from evals.run import Plan, run_set
+from evals.improving.calibrate import collect, cuts, fit
+from evals.measuring.results import figures
+from evals.measuring.retrieval import Depths
+from evals.running.observe import Variant, request_body
+from evals.running.run import Plan, run_set
 from ingest.chunking import Chunker
 from ingest.parsers.sandbox import ParserPool
 from quarry.calibration import Calibration, reranker_name

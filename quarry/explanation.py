@@ -1,8 +1,8 @@
 """What an explanation of an answer holds: each stage with what it kept and left out, and where an
 expected phrase was lost.
 
-Values without behaviour, as in `quarry.records`. They are made by `serve.explain` and hold nothing
-that the person who asked may not read.
+Values without behaviour, as in `quarry.records`. They are made by `serve.explaining.explain` and
+hold nothing that the person who asked may not read.
 """
 
 from __future__ import annotations

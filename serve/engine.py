@@ -16,7 +16,7 @@ from quarry.generations import open_live
 from quarry.records import Answer, SearchRequest, SearchResult
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
-from serve.explain import explain
+from serve.explaining.explain import explain
 from serve.extras import load_extras
 from serve.graph import Answerer, Event, Examined, Final, Gathered, Searcher
 from serve.index import Index, impatient

@@ -26,24 +26,24 @@ from quarry.records import (
 )
 from quarry.settings import Settings
 from quarry.text import REFUSAL
-from serve.answer import REFUSED, Checked, Judge, check
-from serve.everything import choose_everything
-from serve.evidence import Budget, Chosen, around_of, choose, dependable
+from serve.answering.answer import REFUSED, Checked, Judge, check
+from serve.answering.everything import choose_everything
+from serve.answering.evidence import Budget, Chosen, around_of, choose, dependable
+from serve.answering.generate import Delta, Written, write
+from serve.answering.prompt import Limits, dependable_prompt, fit, overhead_tokens, room_for_sources
+from serve.explaining.locate import Located, locate
 from serve.extras import Extras
-from serve.fuse import fuse
-from serve.generate import Delta, Written, write
+from serve.finding.fuse import fuse
+from serve.finding.question import Asked, ask
+from serve.finding.rerank import rerank
+from serve.finding.retrieve import retrieve
+from serve.finding.rewrite import Rewriting, rewrite
+from serve.finding.select import Selection, select
+from serve.finding.weigh import weigh
 from serve.health import readiness
 from serve.index import Index
-from serve.locate import Located, locate
 from serve.models import AnswerModels, CountTokens, SearchModels
-from serve.prompt import Limits, dependable_prompt, fit, overhead_tokens, room_for_sources
-from serve.question import Asked, ask
-from serve.rerank import rerank
-from serve.retrieve import retrieve
-from serve.rewrite import Rewriting, rewrite
-from serve.select import Selection, select
 from serve.stage import Deadline, Run, Threads
-from serve.weigh import weigh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

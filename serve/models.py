@@ -1,6 +1,7 @@
 """The models as the graph awaits them: async callables.
 
-In process they wrap a thread; in Ray Serve they wrap a deployment handle (`serve/deployments.py`).
+In process they wrap a thread; in Ray Serve they wrap a deployment handle
+(`serve/serving/deployments.py`).
 """
 
 from __future__ import annotations

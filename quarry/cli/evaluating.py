@@ -23,8 +23,8 @@ from quarry.settings import Settings
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
-    from evals.judge import ModelJudge
-    from evals.system import System
+    from evals.measuring.judge import ModelJudge
+    from evals.running.system import System
     from serve.engine import Engine
 
 DEADLINE_S = 600.0
@@ -52,7 +52,7 @@ def indexed(settings: Settings, documents: Sequence[Documents]) -> Settings:
     ones where there are none."""
     if not documents:
         return settings
-    from evals.own_index import own_index
+    from evals.running.own_index import own_index
     from ingest.sync import run_sync
 
     own = own_index(settings, [each.folder for each in documents])
@@ -90,9 +90,9 @@ def opening(
 @contextmanager
 def open_system(settings: Settings) -> Iterator[System]:
     """The index and models that the settings name, in this process. Raises as `open_engine`."""
-    from evals.corpus import Corpus
-    from evals.exact import ExactSearch
-    from evals.system import Inside, System
+    from evals.measuring.corpus import Corpus
+    from evals.measuring.exact import ExactSearch
+    from evals.running.system import Inside, System
     from quarry.generations import open_live
     from quarry.stores.milvus_lite import vector_server
     from serve.engine import make_engine
@@ -125,7 +125,7 @@ def open_system(settings: Settings) -> Iterator[System]:
 @contextmanager
 def open_remote(url: str, token: str) -> Iterator[System]:
     """A server; `token` is its local one if cases name people."""
-    from evals.system import System
+    from evals.running.system import System
 
     server = RunningServer(url=url.rstrip("/"), token=token)
 
@@ -167,7 +167,7 @@ def described(settings: Settings) -> str:
 
 def judge_of(settings: Settings) -> ModelJudge:
     """The judge model of the settings. Raises UsageError if they name none."""
-    from evals.judge import ModelJudge
+    from evals.measuring.judge import ModelJudge
     from quarry.models.openai import OpenAIGenerator
     from quarry.settings import GeneratorSettings
 

@@ -29,7 +29,7 @@ from quarry.telemetry.metrics import (
     UNKNOWN_CITATIONS,
     Metrics,
 )
-from serve.generate import Delta
+from serve.answering.generate import Delta
 from serve.graph import Event
 from serve.http.errors import INTERNAL, error_body
 from serve.http.explanations import ExplainOut, explanation_json

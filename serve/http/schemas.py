@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from quarry.records import Answer, Candidate, Mode, SearchResult, Signals, StageRecord
-from serve.answer import section_path
+from serve.answering.answer import section_path
 
 Phrase = Annotated[str, Field(min_length=1, max_length=2000)]
 

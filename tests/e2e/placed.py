@@ -37,7 +37,7 @@ def noting(folder: str, name: str, settings: Any, *_: Any) -> Any:
 
 def main(settings_file: str, folder: str, result_file: str) -> None:
     from quarry.settings import Settings
-    from serve.app import LOCAL_RAY
+    from serve.serving.app import LOCAL_RAY
 
     for name, value in LOCAL_RAY.items():
         os.environ.setdefault(name, value)
@@ -45,7 +45,7 @@ def main(settings_file: str, folder: str, result_file: str) -> None:
     from ray import serve
     from ray.util import placement_group_table
 
-    from serve.deployments import Loaders, build
+    from serve.serving.deployments import Loaders, build
 
     settings = Settings.model_validate_json(Path(settings_file).read_text(encoding="utf-8"))
     ray.init(

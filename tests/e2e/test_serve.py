@@ -20,9 +20,9 @@ from quarry.models.factory import load_embedder
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
 from quarry.text import REFUSAL
-from serve.app import serving
 from serve.engine import open_engine
 from serve.http.schemas import answer_json, search_json
+from serve.serving.app import serving
 from tests.unit.serve_world import World, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

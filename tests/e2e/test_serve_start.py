@@ -11,7 +11,7 @@ from quarry.generations import open_live
 from quarry.models.factory import load_embedder
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
-from serve.app import run
+from serve.serving.app import run
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from evals.corpus import Corpus
 from evals.datasets.questions import Kind, load_questions
-from evals.diagnose import Means, Stage, diagnose
-from evals.exact import ExactSearch
-from evals.observe import Variant, request_body
-from evals.retrieval import Depths
-from evals.system import Inside, System, ann_recall
+from evals.improving.diagnose import Means, Stage, diagnose
+from evals.measuring.corpus import Corpus
+from evals.measuring.exact import ExactSearch
+from evals.measuring.retrieval import Depths
+from evals.running.observe import Variant, request_body
+from evals.running.system import Inside, System, ann_recall
 from examples.history import Build
 from ingest.chunking import Chunker
 from ingest.parsers.sandbox import ParserPool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evals.datasets.questions import Case
-from evals.observe import Passage
+from evals.running.observe import Passage
 
 
 def case(id="one", **given):

@@ -15,7 +15,7 @@ from quarry.errors import AsOfError
 from quarry.records import AnswerStatus, DocState, Mode, Principal
 from quarry.revisions import narrow
 from quarry.verify import verify
-from serve import retrieve
+from serve.finding import retrieve
 from tests.unit.as_of_world import HOUR, NOON, Past, people
 from tests.unit.revision_world import Crash, CrashAt, Page, memory_stores, sync, watched
 from tests.unit.serve_world import World, names

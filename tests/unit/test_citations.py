@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarry.records import Document, Evidence
-from serve.citations import Mark, MarkWriter, cited_sentences, claims, quote, without_marks
+from serve.answering.citations import (
+    Mark,
+    MarkWriter,
+    cited_sentences,
+    claims,
+    quote,
+    without_marks,
+)
 from tests.unit.serve_world import chunk_of
 
 KNOWN = ("S1", "S2", "S3")

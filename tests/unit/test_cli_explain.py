@@ -61,7 +61,9 @@ async def test_terminal_control_characters_of_documents_are_not_obeyed(world: Wo
 
 def test_every_reason_has_its_sentence() -> None:
     from quarry.access.check import Verdict
-    from serve import evidence, explain, select
+    from serve.answering import evidence
+    from serve.explaining import explain
+    from serve.finding import select
 
     passed_over = {v.value for v in Verdict} - {"admitted", "unreadable"}
     left_out = {

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from evals.beir import eval_settings, evaluate_beir
-from evals.report import beir_table
+from evals.reporting.report import beir_table
 from quarry.errors import SourceNotFound
 from quarry.records import SearchResult
 from quarry.settings import ChunkingSettings, Settings, SourceSettings

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.calibrate import Scored, collect, cuts, fit
 from evals.datasets.questions import Case, Kind
+from evals.improving.calibrate import Scored, collect, cuts, fit
 from quarry.errors import UsageError
 
 

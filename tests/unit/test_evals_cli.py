@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from evals.system import System as Opened
+from evals.running.system import System as Opened
 from quarry.cli.commands import evaluate
 from quarry.cli.evaluating import Documents, described, request_of
 from quarry.cli.main import run

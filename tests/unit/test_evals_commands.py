@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from evals.diagnose import Diagnoses, Diagnosis, Loss, Stage
-from evals.system import System as Opened
+from evals.improving.diagnose import Diagnoses, Diagnosis, Loss, Stage
+from evals.running.system import System as Opened
 from quarry.cli.commands import diagnose, tune
 from quarry.cli.main import run
 from quarry.fusion import load_fusion

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evals.compare import FEWEST_FLIPS, compare, difference, interval, sign_test, verdict
-from evals.results import CaseResult
+from evals.measuring.results import CaseResult
 from tests.unit.evals_world import case
 
 

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from evals.corpus import Corpus
-from evals.exact import ExactSearch
+from evals.measuring.corpus import Corpus
+from evals.measuring.exact import ExactSearch
 from quarry.access.check import Verdict
 from quarry.records import Principal
 from tests.unit.evals_world import case

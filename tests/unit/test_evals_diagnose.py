@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from evals.corpus import Corpus
-from evals.diagnose import Means, Stage, diagnose
-from evals.exact import ExactSearch
-from evals.retrieval import Depths
-from evals.system import Inside
-from evals.system import System as Opened
+from evals.improving.diagnose import Means, Stage, diagnose
+from evals.measuring.corpus import Corpus
+from evals.measuring.exact import ExactSearch
+from evals.measuring.retrieval import Depths
+from evals.running.system import Inside
+from evals.running.system import System as Opened
 from quarry.cli.evaluating import asking, request_of
 from quarry.models.fakes import FakeReranker
 from quarry.records import Principal

@@ -6,8 +6,8 @@ import pytest
 
 from evals.compare import compare
 from evals.gate import Gate, check_gate, load_gate
-from evals.reports import Run
-from evals.results import CaseResult
+from evals.measuring.results import CaseResult
+from evals.reporting.reports import Run
 from quarry.errors import ConfigError, UsageError
 from tests.unit.evals_world import case
 

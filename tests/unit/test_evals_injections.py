@@ -7,9 +7,9 @@ import json
 import pytest
 
 from evals.datasets.questions import load_questions
+from evals.improving.propose import DRAFT, Exchange, load_log, propose
 from evals.injections import INJECTED, KINDS, MARK, judge, plant
-from evals.observe import Cited, Observed
-from evals.propose import DRAFT, Exchange, load_log, propose
+from evals.running.observe import Cited, Observed
 from quarry.cli.main import run
 from quarry.errors import SourceNotFound, UsageError
 from tests.unit.evals_world import case, refused

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from evals.agreement import FEWEST, Label, agreement, kappa, load_labels
-from evals.judge import UNREADABLE, Material, ModelJudge, prompt_of, verdict_in
-from evals.judgements import JUDGEMENTS
-from evals.observe import Observed
+from evals.measuring.agreement import FEWEST, Label, agreement, kappa, load_labels
+from evals.measuring.judge import UNREADABLE, Material, ModelJudge, prompt_of, verdict_in
+from evals.measuring.judgements import JUDGEMENTS
+from evals.running.observe import Observed
 from quarry.cli.evaluating import judge_of
 from quarry.errors import ModelError, Overloaded, SourceNotFound, UsageError
 from quarry.settings import GeneratorSettings, Settings

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from evals.learn import FEWEST, against, learn, lowers, pool_of, pools, reordered
-from evals.observe import Variant
+from evals.improving.learn import FEWEST, against, learn, lowers, pool_of, pools, reordered
+from evals.running.observe import Variant
 from quarry.errors import UsageError
 from quarry.fusion import FEATURES, Fusion
 from tests.unit.evals_world import System, case

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evals.metrics import mean, per_question
+from evals.measuring.metrics import mean, per_question
 
 ONE = {"q": {"a": 1, "b": 1}}
 

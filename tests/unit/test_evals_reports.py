@@ -13,12 +13,12 @@ from rich.console import Console
 
 from evals.compare import compare
 from evals.gate import Check
-from evals.html import html_report
-from evals.junit import junit_xml
-from evals.report import tables
-from evals.reports import Report, Run, load_baseline
-from evals.results import CaseResult
-from evals.retrieval import Depths
+from evals.measuring.results import CaseResult
+from evals.measuring.retrieval import Depths
+from evals.reporting.html import html_report
+from evals.reporting.junit import junit_xml
+from evals.reporting.report import tables
+from evals.reporting.reports import Report, Run, load_baseline
 from quarry.errors import UsageError
 from tests.unit.evals_world import case, refused
 

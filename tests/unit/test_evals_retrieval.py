@@ -7,7 +7,7 @@ import math
 import ir_measures
 import pytest
 
-from evals.retrieval import Depths, judged, measure
+from evals.measuring.retrieval import Depths, judged, measure
 from tests.unit.evals_world import case, passage
 
 TWO = [["first piece"], ["second piece", "other words"]]

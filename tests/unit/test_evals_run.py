@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evals.observe import Variant
-from evals.results import by_slice, figures
-from evals.retrieval import Depths
-from evals.run import Plan, run_set
+from evals.measuring.results import by_slice, figures
+from evals.measuring.retrieval import Depths
+from evals.running.observe import Variant
+from evals.running.run import Plan, run_set
 from quarry.errors import StoreUnavailable
 from quarry.records import Mode
 from tests.unit.evals_world import System, answer_json, case, refused, search_json

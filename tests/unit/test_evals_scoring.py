@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evals.judgements import by_rules, faithfulness
-from evals.observe import Cited, Observed
-from evals.scoring import citations, score
+from evals.measuring.judgements import by_rules, faithfulness
+from evals.measuring.scoring import citations, score
+from evals.running.observe import Cited, Observed
 from tests.unit.evals_world import case, passage, refused
 
 TWO = [["paid for 20 weeks"], ["two weeks off the rota"]]

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from evals.system import System as Opened
-from evals.tune import (
+from evals.improving.tune import (
     MOST,
     as_yaml,
     changed_settings,
@@ -17,6 +16,7 @@ from evals.tune import (
     rows,
     tune,
 )
+from evals.running.system import System as Opened
 from quarry.errors import UsageError
 from quarry.settings import Settings
 from tests.unit.evals_world import System, case, search_json

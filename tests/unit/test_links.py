@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serve.links import LinkGuard, addresses
+from serve.answering.links import LinkGuard, addresses
 from tests.unit.test_citations import evidence
 
 KNOWN = "https://shop.example/returns"

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from quarry.records import Piece, StopReason
-from serve.pacing import paced
+from serve.serving.pacing import paced
 
 FOREVER = 3600.0
 LAST = Piece(stop=StopReason.LENGTH, prompt_tokens=7, completion_tokens=3)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from quarry.settings import Settings
-from serve.placement import placements
+from serve.serving.placement import placements
 
 GPU = {
     "embedder": {"device": "cuda", "gpus": 0.3},

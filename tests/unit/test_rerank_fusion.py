@@ -9,9 +9,9 @@ import pytest
 
 from quarry.records import Candidate, Chunk, Document, SearchRequest
 from quarry.settings_retrieval import RetrievalSettings
+from serve.finding.question import ask
+from serve.finding.rerank import rerank
 from serve.models import Scores
-from serve.question import ask
-from serve.rerank import rerank
 from serve.stage import Deadline, Run
 
 RRF_K = 60

@@ -16,8 +16,8 @@ from quarry.models.fakes import FakeEmbedder
 from quarry.records import Hit, Message, Mode, Piece, Prompt, SearchRequest
 from quarry.settings import Settings, load_settings
 from quarry.text import REFUSAL
+from serve.finding.legs import merged
 from serve.graph import Searcher
-from serve.legs import merged
 from tests.conftest import REPO
 from tests.unit.serve_world import OneOf, World, names, request
 

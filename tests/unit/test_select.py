@@ -19,7 +19,7 @@ from quarry.models.extractive import ExtractiveGenerator
 from quarry.models.fakes import FakeReranker
 from quarry.records import Answer, SearchResult
 from quarry.settings import Settings, load_settings
-from serve.select import mmr
+from serve.finding.select import mmr
 from tests.unit.serve_world import OneOf, World, failing, names, request
 
 DOWN = StoreUnavailable("The store cannot be reached; check that it runs.")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from quarry.errors import ModelError
 from quarry.records import Answer, AnswerStatus, Piece, Prompt, StopReason
 from quarry.text import REFUSAL
-from serve.answer import Checked, Judge, check
-from serve.generate import Delta, Written
+from serve.answering.answer import Checked, Judge, check
+from serve.answering.generate import Delta, Written
+from serve.answering.writing import AnswerWriter
 from serve.graph import Final
 from serve.stage import Deadline, Run
-from serve.writing import AnswerWriter
 from tests.unit.serve_world import Scripted, World, failing, request
 from tests.unit.test_citations import evidence
 

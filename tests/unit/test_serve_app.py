@@ -12,7 +12,7 @@ import pytest
 
 from quarry.errors import ConfigError, DataDirBusy, FingerprintMismatch, ModelError, PortInUse
 from quarry.settings import Settings
-from serve.app import SERVER_FILE, _only_server, _published, _why, run
+from serve.serving.app import SERVER_FILE, _only_server, _published, _why, run
 
 
 def settings_for(folder: Path, **serve: object) -> Settings:

@@ -15,7 +15,7 @@ from quarry.models.fakes import FakeEmbedder, FakeReranker
 from quarry.records import AnswerStatus, Mode
 from quarry.settings import Settings
 from quarry.text import REFUSAL
-from serve.generate import Delta
+from serve.answering.generate import Delta
 from serve.graph import Final
 from serve.index import impatient
 from serve.stage import Threads

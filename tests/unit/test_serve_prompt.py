@@ -15,8 +15,8 @@ from quarry.errors import ModelError, QuestionError
 from quarry.models.fakes import FakeGenerator
 from quarry.records import AnswerStatus, Document, Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
-from serve.generate import Delta
-from serve.prompt import (
+from serve.answering.generate import Delta
+from serve.answering.prompt import (
     LEAST_ANSWER,
     RULES,
     Limits,

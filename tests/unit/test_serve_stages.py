@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from quarry.records import Candidate, Chunk, Document, Evidence, Message, Mode
-from serve.evidence import Budget, Widen, choose
-from serve.fuse import fuse
+from serve.answering.evidence import Budget, Widen, choose
+from serve.finding.fuse import fuse
+from serve.finding.question import ask
+from serve.finding.rerank import rerank
+from serve.finding.retrieve import Found
+from serve.finding.rrf import ranks, rrf
 from serve.models import Scores
-from serve.question import ask
-from serve.rerank import rerank
-from serve.retrieve import Found
-from serve.rrf import ranks, rrf
 from serve.stage import Deadline, Run
 from tests.unit.serve_world import World, chunk_of, names, request
 

@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from quarry.text import REFUSAL
-from serve.citations import Sentence
-from serve.support import doubt, states_fact
+from serve.answering.citations import Sentence
+from serve.answering.support import doubt, states_fact
 from tests.unit.test_citations import evidence
 
 SOURCE = evidence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quarry.text.marks import without_marks_of_its_own
-from serve.citations import MarkWriter
+from serve.answering.citations import MarkWriter
 
 
 @pytest.mark.parametrize(

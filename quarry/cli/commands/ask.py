@@ -155,7 +155,7 @@ class Reply:
 def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     """From a running server of the data folder if there is one, else from this process."""
     request = request_of(settings, query)
-    from serve.question import ask as check
+    from serve.finding.question import ask as check
 
     check(request, settings.retrieval)  # before a model is loaded or a server is asked
     if request.as_of:

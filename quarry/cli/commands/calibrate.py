@@ -20,8 +20,8 @@ from quarry.settings import Settings
 from quarry.settings_retrieval import SelectSettings
 
 if TYPE_CHECKING:
-    from evals.calibrate import Scored
     from evals.datasets.questions import Case
+    from evals.improving.calibrate import Scored
 
 
 DEADLINE_S = 600.0
@@ -46,8 +46,8 @@ def calibrate(
     Held-out questions are not used.
     """
     settings = settings_of(context, config)
-    from evals.calibrate import cuts, fit
     from evals.datasets.questions import load_questions
+    from evals.improving.calibrate import cuts, fit
     from quarry.calibration import Calibration, reranker_name
 
     if settings.reranker.kind == "none":
@@ -83,7 +83,7 @@ def _row(cut: Mapping[str, float]) -> Sequence[str]:
 
 
 def _collected(settings: Settings, cases: Sequence[Case]) -> list[Scored]:
-    from evals.calibrate import collect
+    from evals.improving.calibrate import collect
     from serve.engine import open_engine
     from serve.http.schemas import search_json
 

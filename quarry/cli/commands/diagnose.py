@@ -16,8 +16,8 @@ from quarry.settings import Settings
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
-    from evals.diagnose import Diagnoses
-    from evals.system import System
+    from evals.improving.diagnose import Diagnoses
+    from evals.running.system import System
 
 
 def diagnose(
@@ -56,9 +56,9 @@ def diagnose(
 async def _diagnose(
     settings: Settings, cases: list[Case], system: System, folders: list[Documents]
 ) -> Diagnoses:
-    from evals.diagnose import Means, diagnose
-    from evals.observe import Variant, request_body
-    from evals.retrieval import Depths
+    from evals.improving.diagnose import Means, diagnose
+    from evals.measuring.retrieval import Depths
+    from evals.running.observe import Variant, request_body
 
     inside = system.inside
     assert inside is not None, "an index in this process has an inside"

@@ -27,9 +27,9 @@ from quarry.settings import Settings
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
     from evals.evaluate import Contestant
-    from evals.observe import Variant
-    from evals.reports import Report
-    from evals.retrieval import Depths
+    from evals.measuring.retrieval import Depths
+    from evals.reporting.reports import Report
+    from evals.running.observe import Variant
 
 GATE_FAILED = 4
 """Exit code: everything was measured, and the gate does not let it through."""
@@ -144,7 +144,7 @@ def run(
     from evals.datasets.questions import load_all
     from evals.evaluate import Options, evaluate
     from evals.gate import load_gate
-    from evals.reports import load_baseline
+    from evals.reporting.reports import load_baseline
 
     cases = chosen(load_all(datasets), only or [])
     named: list[Path | None] = [*configs] if configs else [config_path(context, None)]
@@ -185,7 +185,7 @@ def chosen(cases: list[Case], slices: list[str]) -> list[Case]:
     """The cases of any of these slices; all of them if none is named. Raises UsageError."""
     if not slices:
         return cases
-    from evals.results import CaseResult
+    from evals.measuring.results import CaseResult
 
     kept = [
         case
@@ -203,8 +203,8 @@ def set_name(path: Path) -> str:
 
 
 def depths(settings: Settings) -> Depths:
-    from evals.observe import MOST_RESULTS
-    from evals.retrieval import Depths
+    from evals.measuring.retrieval import Depths
+    from evals.running.observe import MOST_RESULTS
 
     reranked = min(settings.reranker.depth, MOST_RESULTS)
     return Depths(sent=settings.retrieval.evidence_chunks, reranked=reranked)
@@ -236,7 +236,7 @@ def _tuned_on(settings: list[Settings], datasets: list[Path]) -> list[str]:
 
 
 def variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
-    from evals.observe import Variant
+    from evals.running.observe import Variant
 
     wanted = list(dict.fromkeys(modes or [Mode.HYBRID]))
     if len(wanted) == 1:
@@ -274,17 +274,17 @@ def _write(
     if save:
         save.write_text(json.dumps(report.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     if junit:
-        from evals.junit import junit_xml
+        from evals.reporting.junit import junit_xml
 
         junit.write_bytes(junit_xml(report))
     if html:
-        from evals.html import html_report
+        from evals.reporting.html import html_report
 
         html.write_text(html_report(report), encoding="utf-8")
     if as_json:
         print_json(report.as_json())
         return
-    from evals.report import tables
+    from evals.reporting.report import tables
 
     screen = console()
     for each in tables(report):

@@ -16,7 +16,7 @@ from quarry.cli.progress import progress_display
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
-    from evals.runner import Search
+    from evals.running.runner import Search
 
 
 def beir(
@@ -46,7 +46,7 @@ def beir(
     """
     settings = settings_of(context, config, or_defaults=True)
     from evals.beir import evaluate_beir
-    from evals.runner import MODES
+    from evals.running.runner import MODES
 
     chosen = [mode.strip() for mode in modes.split(",")] if modes else list(MODES)
     report = evaluate_beir(
@@ -60,7 +60,7 @@ def beir(
     if as_json:
         print_json(report.as_json())
         return
-    from evals.report import beir_table
+    from evals.reporting.report import beir_table
 
     console().print(beir_table(report))
 

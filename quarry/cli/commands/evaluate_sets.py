@@ -70,8 +70,8 @@ def propose(
     have to write the evidence: quarry eval names each such line until it is done.
     """
     from evals.datasets.questions import load_all
-    from evals.propose import load_log
-    from evals.propose import propose as draft
+    from evals.improving.propose import load_log
+    from evals.improving.propose import propose as draft
 
     drafts = draft(load_log(log), load_all(known) if known else [])
     output.write_text("".join(f"{line}\n" for line in drafts.lines), encoding="utf-8")
@@ -95,7 +95,7 @@ def agree(
     Do it before the figures of a judge are believed, and again when its model changes.
     """
     settings = settings_of(context, config, or_defaults=True)
-    from evals.agreement import agreement, load_labels
+    from evals.measuring.agreement import agreement, load_labels
 
     rows = asyncio.run(agreement(load_labels(labels), judge_of(settings)))
     if as_json:

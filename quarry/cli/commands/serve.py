@@ -33,7 +33,7 @@ def serve(
     given = {"host": host, "port": port}
     wanted = {name: value for name, value in given.items() if value is not None}
     settings = settings.model_copy(update={"serve": settings.serve.model_copy(update=wanted)})
-    from serve.app import run
+    from serve.serving.app import run
 
     run(settings, on_ready=_tell)
 

@@ -17,8 +17,8 @@ from quarry.settings import Settings
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
-    from evals.learn import Pool
-    from evals.tune import Trial, Tuned
+    from evals.improving.learn import Pool
+    from evals.improving.tune import Trial, Tuned
 
 app = typer.Typer(
     help="Find better settings on one half of a question set, and show them on the other.",
@@ -65,7 +65,7 @@ def settings_(
     Other chunking or another embedder needs --documents, which indexes them anew for each.
     """
     settings = settings_of(context, config, or_defaults=True)
-    from evals.tune import grid, parse_choices, tune
+    from evals.improving.tune import grid, parse_choices, tune
 
     folders = [Documents.parse(each) for each in documents or []]
     tuned = tune(
@@ -98,7 +98,7 @@ def _tried(trial: Trial, number: int, total: int) -> None:
 
 
 def _print_tuned(tuned: Tuned) -> None:
-    from evals.tune import as_yaml, rows
+    from evals.improving.tune import as_yaml, rows
 
     print_line(f"{tuned.measure} on the tuning half, {tuned.tuning} cases:")
     for label, value in rows(tuned):
@@ -166,7 +166,7 @@ def fusion(
     and the command says if they lower it there.
     """
     settings = settings_of(context, config, or_defaults=True)
-    from evals.learn import against, learn, lowers
+    from evals.improving.learn import against, learn, lowers
     from quarry.fusion import save_fusion
 
     cases = [case for case in cases_of(datasets) if not case.held_out]
@@ -195,8 +195,8 @@ def fusion(
 
 
 def _pools(settings: Settings, cases: list[Case], documents: list[str] | None) -> list[Pool]:
-    from evals.learn import pools
-    from evals.observe import Variant
+    from evals.improving.learn import pools
+    from evals.running.observe import Variant
 
     folders = [Documents.parse(each) for each in documents or []]
     plain = settings.retrieval.model_copy(update={"fusion_file": None})

@@ -1,0 +1,1 @@
+"""Finding what went wrong, and settings that do better."""

@@ -1,0 +1,1 @@
+"""What one asked case, and a whole run, is worth."""

@@ -1,0 +1,154 @@
+"""What an index holds at this moment, read once, to hold cases and results against."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TypeAlias
+
+from evals.datasets.questions import Case, fold
+from evals.running.runner import record_name
+from quarry.access import EVERYTHING
+from quarry.access.check import Verdict, may_read, verdict
+from quarry.access.language import parse_filter
+from quarry.ports import Catalog, TextStore
+from quarry.records import PUBLIC, Chunk, Document, Principal
+
+People: TypeAlias = Callable[[Case], Principal]
+"""Who asks a case, with the groups of the users file."""
+_PAGE = 1000
+
+
+class Corpus:
+    """The live documents of an index. Only their catalog rows are held; texts are read each time
+    that somebody looks for a phrase, a document at a time."""
+
+    def __init__(self, documents: Mapping[str, Document], catalog: Catalog, text: TextStore):
+        self.documents = documents
+        self.today = datetime.now(UTC).date()
+        self._catalog = catalog
+        self._text = text
+
+    @classmethod
+    def read(cls, catalog: Catalog, text: TextStore) -> Corpus:
+        """Raises StoreError, as all that looks into the index."""
+        return cls({each.doc_id: each for each in _live(catalog)}, catalog, text)
+
+    def chunks(self) -> Iterator[tuple[Document, list[Chunk]]]:
+        """Every document with its chunks in order."""
+        for document in self.documents.values():
+            span = range(document.chunk_count)
+            yield document, self._text.chunks(document.doc_id, document.revision, span)
+
+    def holding(self, phrases: Iterable[str]) -> list[Chunk]:
+        """Chunks of any live document that hold one of the phrases."""
+        wanted = [fold(phrase) for phrase in phrases]
+        return [
+            chunk
+            for _, chunks in self.chunks()
+            for chunk in chunks
+            if any(phrase in fold(chunk.text) for phrase in wanted)
+        ]
+
+    def saying(self, phrases: Iterable[str]) -> list[Document]:
+        """Live documents that say one of the phrases, be it across a border of chunks."""
+        piece = tuple(phrases)
+        return self._saying([piece])[piece]
+
+    def _saying(self, pieces: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], list[Document]]:
+        """`saying` for many pieces of evidence in one pass over the texts."""
+        found: dict[tuple[str, ...], list[Document]] = {piece: [] for piece in pieces}
+        wanted = {piece: [fold(phrase) for phrase in piece] for piece in found}
+        for document, chunks in self.chunks():
+            text = " ".join(fold(chunk.text) for chunk in chunks)
+            for piece, phrases in wanted.items():
+                if any(phrase in text for phrase in phrases):
+                    found[piece].append(document)
+        return found
+
+    def verdict(
+        self, document: Document, principal: Principal, filter: str = "", *, versions: bool = False
+    ) -> Verdict:
+        """What the catalog check says, for this person and the text of this filter."""
+        return verdict(
+            document,
+            principal=principal,
+            filter=parse_filter(filter) if filter else EVERYTHING,
+            today=self.today,
+            siblings=self._series.get(document.series, ()) if document.series else (),
+            all_versions=versions,
+        )
+
+    def unreadable(self, principal: Principal, doc_ids: Collection[str]) -> set[str]:
+        """Those that this person may not read, neither now nor when the corpus was read: what is
+        changed or deleted while a set is asked is no leak."""
+        now = self._catalog.get(doc_ids)
+        return {
+            doc_id
+            for doc_id in doc_ids
+            if not any(
+                document is not None and may_read(principal, document)
+                for document in (now.get(doc_id), self.documents.get(doc_id))
+            )
+        }
+
+    def outdated(self, cases: Iterable[Case]) -> dict[str, list[str]]:
+        """Cases with evidence that no current document says any more, with the phrases.
+
+        Who may read it does not count here, and the filter of the case only where it asks for old
+        versions: what is hidden from a person is there all the same.
+        """
+        asked = list(cases)
+        saying = self._saying({piece for case in asked for piece in case.evidence})
+        found: dict[str, list[str]] = {}
+        for case in asked:
+            gone = [piece[0] for piece in case.evidence if not self._current(case, saying[piece])]
+            if case.relevant and not self._named(case):
+                gone = [name for name, grade in case.relevant.items() if grade > 0]
+            if gone:
+                found[case.id] = gone
+        return found
+
+    def _current(self, case: Case, saying: Sequence[Document]) -> bool:
+        everybody = self._everybody(case.person)
+        filters = {"", case.filter}
+        return any(
+            self.verdict(document, everybody, filter) is Verdict.ADMITTED
+            for document in saying
+            for filter in filters
+        )
+
+    def _named(self, case: Case) -> bool:
+        return any(grade > 0 and name in self._names for name, grade in case.relevant.items())
+
+    def _everybody(self, person: str) -> Principal:
+        tenant, groups = self._all_scopes
+        return Principal(user=person, groups=groups, tenant=tenant)
+
+    @cached_property
+    def _all_scopes(self) -> tuple[str, tuple[str, ...]]:
+        """The tenant, and every group that any document names."""
+        scopes = {scope for each in self.documents.values() for scope in each.acl}
+        groups = sorted(s for s in scopes if s != PUBLIC and not s.startswith("user:"))
+        tenant = next((each.tenant for each in self.documents.values()), "default")
+        return tenant, tuple(groups)
+
+    @cached_property
+    def _series(self) -> dict[str, list[Document]]:
+        families: dict[str, list[Document]] = defaultdict(list)
+        for document in self.documents.values():
+            families[document.series].append(document)
+        return families
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return {record_name(document.uri) for document in self.documents.values()}
+
+
+def _live(catalog: Catalog) -> Iterator[Document]:
+    after = ""
+    while page := catalog.scan(after=after, limit=_PAGE):
+        yield from (row for row in page if row.revision)
+        after = page[-1].doc_id

@@ -1,0 +1,1 @@
+"""Runs as tables, JUnit XML and pages with plots."""

@@ -1,0 +1,80 @@
+"""Reports as JUnit XML, which CI systems show as tests: one a case, one a demand of the gate.
+
+The layout is that of https://github.com/testmoapp/junitxml. An outdated case is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from evals.gate import Check
+from evals.measuring.results import CaseResult
+from evals.reporting.reports import Report, Run
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(report: Report) -> bytes:
+    """UTF-8 XML with its declaration."""
+    root = ElementTree.Element("testsuites", name=_plain(", ".join(report.sets)))
+    for run in report.runs:
+        _suite(root, run)
+    if report.checks:
+        _gate(root, report.checks)
+    ElementTree.indent(root)
+    xml: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return xml
+
+
+def _suite(root: ElementTree.Element, run: Run) -> None:
+    counted = [result for result in run.results if not result.outdated]
+    suite = ElementTree.SubElement(
+        root,
+        "testsuite",
+        name=_plain(run.label),
+        tests=str(len(run.results)),
+        failures=str(sum(not result.passed and not result.error for result in counted)),
+        errors=str(run.whole.failed),
+        skipped=str(run.whole.outdated),
+        time=f"{run.seconds:.3f}",
+    )
+    for result in run.results:
+        _case(suite, run.label, result)
+
+
+def _case(suite: ElementTree.Element, label: str, result: CaseResult) -> None:
+    seconds = (result.search_ms + result.answer_ms) / 1000
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        name=_plain(result.case.id),
+        classname=_plain(label),
+        time=f"{seconds:.3f}",
+    )
+    reasons = _plain("; ".join(result.reasons))
+    if result.outdated:
+        ElementTree.SubElement(case, "skipped", message="outdated: no document says it any more")
+    elif result.error:
+        ElementTree.SubElement(case, "error", message=reasons)
+    elif not result.passed:
+        failure = ElementTree.SubElement(case, "failure", message=reasons)
+        failure.text = _plain(result.answer)
+
+
+def _gate(root: ElementTree.Element, checks: Sequence[Check]) -> None:
+    failed = [check for check in checks if not check.passed]
+    suite = ElementTree.SubElement(
+        root, "testsuite", name="gate", tests=str(len(checks)), failures=str(len(failed))
+    )
+    for check in checks:
+        case = ElementTree.SubElement(suite, "testcase", name=_plain(check.what), classname="gate")
+        if not check.passed:
+            message = _plain(f"{check.has}, must be {check.demand}")
+            ElementTree.SubElement(case, "failure", message=message)
+
+
+def _plain(text: str) -> str:
+    """Text without the characters that XML cannot hold."""
+    return _NOT_XML.sub("\ufffd", text)

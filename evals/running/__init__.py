@@ -1,0 +1,1 @@
+"""Asking the cases of a set, in process or over HTTP."""

@@ -1,0 +1,1 @@
+"""From candidates to a checked answer, the second half of the graph."""

@@ -1,0 +1,152 @@
+"""Holds a written answer to its sources: citations that exist, sentences they bear, refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from quarry.errors import QuarryError
+from quarry.records import AnswerStatus, Citation, Doubt, Evidence, StageRecord, StopReason
+from quarry.text import REFUSAL
+from serve.answering.citations import Sentence, cited_sentences, claims, quote
+from serve.answering.generate import Written
+from serve.answering.support import denied, doubt, readable, states_fact
+from serve.models import Entail
+from serve.stage import Run, Stopwatch
+
+_log = structlog.get_logger(__name__)
+
+SHARE = 0.5
+"""Of the time that is left, for an entailment model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    status: AnswerStatus
+    text: str
+    citations: tuple[Citation, ...]
+    doubts: tuple[Doubt, ...] = ()
+    cut: bool = False
+
+
+REFUSED = Checked(status=AnswerStatus.REFUSED, text=REFUSAL, citations=())
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """An entailment model, and the least probability that counts as support."""
+
+    entail: Entail
+    threshold: float
+
+
+async def check(
+    written: Written, evidence: Sequence[Evidence], *, judge: Judge | None, run: Run
+) -> tuple[Checked, StageRecord]:
+    """The answer with its citations and the sentences to doubt.
+
+    Refused if the generator refused, cited nothing, or if no sentence that cites is borne by what
+    it cites. Without the judge's word in time, words and numbers decide and `degraded` says so.
+    """
+    watch = Stopwatch("check")
+    sources = {item.label: item for item in evidence}
+    said = [] if written.text == REFUSAL else cited_sentences(written.text, written.marks)
+    doubts = [_doubt(number, said, sources) for number in range(len(said))]
+    if judge is not None:
+        doubts = await _judged(said, doubts, sources, judge, run)
+    checked = REFUSED
+    if any(_borne(sentence, found) for sentence, found in zip(said, doubts, strict=True)):
+        checked = Checked(
+            status=AnswerStatus.ANSWERED,
+            text=written.text,
+            citations=tuple(
+                _citation(sources[label], supported) for label, supported in claims(said).items()
+            ),
+            doubts=tuple(found for found in doubts if found),
+            cut=written.last.stop is StopReason.LENGTH,
+        )
+    return checked, watch.done(
+        len(checked.citations),
+        unknown_citations=written.unknown_citations,
+        removed_links=written.removed_links,
+        refused=checked is REFUSED,
+        doubts=dict(Counter(found.reason for found in checked.doubts)),
+        cut=checked.cut,
+    )
+
+
+def section_path(section: Sequence[str]) -> str:
+    """The section as shown to readers: headings from the outermost in."""
+    return " > ".join(section)
+
+
+def _borne(sentence: Sentence, found: Doubt | None) -> bool:
+    return bool(sentence.labels) and (found is None or found.reason == "language")
+
+
+def _doubt(number: int, said: Sequence[Sentence], sources: Mapping[str, Evidence]) -> Doubt | None:
+    """Why a sentence may not be borne; one without a mark is by the next mark of its paragraph."""
+    sentence = said[number]
+    if not states_fact(sentence):
+        return None
+    found = doubt(sentence, [sources[label] for label in _named(number, said)])
+    return found if not found or sentence.labels else doubt(sentence, [])
+
+
+def _named(number: int, said: Sequence[Sentence]) -> tuple[str, ...]:
+    for later in said[number:]:
+        if later.paragraph != said[number].paragraph:
+            return ()
+        if later.labels:
+            return later.labels
+    return ()
+
+
+async def _judged(
+    said: Sequence[Sentence],
+    doubts: Sequence[Doubt | None],
+    sources: Mapping[str, Evidence],
+    judge: Judge,
+    run: Run,
+) -> list[Doubt | None]:
+    """The doubts with the judge's in place of those of words; numbers stay as they are."""
+    asked = [
+        number
+        for number, found in enumerate(doubts)
+        if states_fact(said[number]) and (found is None or found.reason in ("words", "language"))
+    ]
+    pairs = [
+        (readable(sources[label]), said[number].text)
+        for number in asked
+        for label in _named(number, said)
+    ]
+    if not pairs:
+        return list(doubts)
+    try:
+        probabilities = iter(await run.deadline.within(judge.entail(pairs), SHARE))
+    except (QuarryError, TimeoutError) as error:
+        run.without("entailment")
+        _log.warning("entailment_failed", error=type(error).__name__)
+        return list(doubts)
+    judged = list(doubts)
+    for number in asked:
+        best = max(next(probabilities) for _ in _named(number, said))
+        judged[number] = None if best >= judge.threshold else denied(said[number])
+    return judged
+
+
+def _citation(source: Evidence, supported: Sequence[str]) -> Citation:
+    document = source.document
+    return Citation(
+        label=source.label,
+        doc_id=document.doc_id,
+        uri=document.uri,
+        url=document.url,
+        title=document.title,
+        section=section_path(source.chunk.section),
+        pages=source.chunk.pages,
+        quote=quote(source, supported),
+    )

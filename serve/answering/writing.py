@@ -1,0 +1,83 @@
+"""What a generator writes, made fit to be shown while it streams: one form of citation marks, no
+foreign links, and a refusal that is nothing but the refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quarry.records import Evidence
+from quarry.text import REFUSAL
+from serve.answering.citations import Mark, MarkWriter
+from serve.answering.links import LinkGuard, addresses
+
+_DECORATION = " \n\t\"'“”„«»*_>`"
+"""What models put round the refusal."""
+
+
+class AnswerWriter:
+    """Takes generated text in pieces, gives the text to show; how it is cut makes no difference."""
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self._links = LinkGuard(addresses(evidence))
+        self._marks = MarkWriter({item.label for item in evidence})
+        self._gate = _RefusalGate()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Where the citations stand in all that was shown."""
+        return () if self._gate.refused else self._marks.marks
+
+    @property
+    def unknown_citations(self) -> int:
+        """Citations left out because they name no source."""
+        return self._marks.unknown
+
+    @property
+    def removed_links(self) -> int:
+        """Images and links left out because they are not from the sources."""
+        return self._links.removed
+
+    def feed(self, text: str) -> str:
+        """What can be shown already."""
+        return self._gate.feed(self._marks.feed(self._links.feed(text)))
+
+    def finish(self) -> str:
+        """The rest; nothing may be fed afterwards."""
+        rest = self._marks.feed(self._links.finish()) + self._marks.finish()
+        return self._gate.feed(rest) + self._gate.finish()
+
+
+class _RefusalGate:
+    """Holds a text back while it may become the refusal; what follows a refusal is left out."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+        self._open = False
+        self.refused = False
+
+    def feed(self, text: str) -> str:
+        if self._open or self.refused:
+            return text if self._open else ""
+        self._begun += text
+        said = self._begun.lstrip(_DECORATION).casefold()
+        wanted = REFUSAL.casefold()
+        if said.startswith(wanted):
+            self.refused = True
+            return REFUSAL
+        if wanted.startswith(said):
+            return ""
+        return self._release()
+
+    def finish(self) -> str:
+        if self._open or self.refused:
+            return ""
+        said = self._begun.strip(_DECORATION).casefold()
+        if said and said == REFUSAL.casefold().rstrip("."):
+            self.refused = True
+            return REFUSAL
+        return self._release()
+
+    def _release(self) -> str:
+        self._open = True
+        return self._begun

@@ -1,0 +1,1 @@
+"""What each stage did with a question, and where an expected phrase was lost."""

@@ -1,0 +1,1 @@
+"""From the question to ranked candidates, the first half of the graph."""
