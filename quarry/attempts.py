@@ -304,17 +304,13 @@ def _leftovers(stores: Stores, attempts: Sequence[Attempt]) -> set[str]:
 
 def _outcome(attempt: Attempt) -> Outcome:
     served = attempt.base.revision if attempt.base else ""
-    before = {_chunk_of(ref.row_id) for ref in attempt.refs if ref.revision == served}
-    deleted = before - {_chunk_of(row_id) for row_id in attempt.row_ids}
+    before = {ids.chunk_of(ref.row_id) for ref in attempt.refs if ref.revision == served}
+    deleted = before - {ids.chunk_of(row_id) for row_id in attempt.row_ids}
     return Outcome(
         document=attempt.committed,
         error=attempt.error,
         deleted=len(deleted) if attempt.committed else 0,
     )
-
-
-def _chunk_of(row_id: str) -> str:
-    return row_id.partition(".")[0]
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

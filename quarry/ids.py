@@ -43,3 +43,8 @@ def token_serial(token: str) -> int:
 
 def row_id(chunk: str, token: str) -> str:
     return f"{chunk}.{token}"
+
+
+def chunk_of(row: str) -> str:
+    """The chunk that a row is of."""
+    return row.partition(".")[0]

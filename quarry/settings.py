@@ -61,6 +61,12 @@ class ElasticsearchSettings(Section):
     replicas: int = Field(1, ge=0, description="Replicas of every index.")
     timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
     total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
+    known_rows: int = Field(
+        20_000,
+        ge=1,
+        description="Rows of each index that a process keeps in memory, some 2 KB each; every read "
+        "asks whether they are unchanged.",
+    )
 
     @field_validator("url")
     @classmethod

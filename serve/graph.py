@@ -1,6 +1,6 @@
 """The whole path of a question, in order; each stage is a module of its name.
 
-    question → rewrite → retrieve (embed, dense ∥ lexical, hydrate, catalog check) → fuse → rerank
+    question → rewrite → retrieve (embed, dense ∥ lexical, catalog check, texts) → fuse → rerank
       → select → evidence → prompt → generate → answer
 
 `Searcher` works on the stores, `Answerer` on what it gathered: in process both are here, in Ray
@@ -121,12 +121,13 @@ class Searcher:
 
     async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, Sequence[Candidate]]:
         rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
+        keep = max(self.settings.retrieval.candidates, request.top_k, depth)
         asked = run.add(*ask(request, self.settings.retrieval))
         rewriting = self._rewriting
         if rewriting.wanted(request.conversation):
             asked = run.add(*await rewrite(asked, request.conversation, rewriting, run))
         found, records = await retrieve(
-            asked, index=self.index, models=self.models, threads=self.threads, run=run
+            asked, keep=keep, index=self.index, models=self.models, threads=self.threads, run=run
         )
         ranked: Sequence[Candidate] = run.add(*fuse(run.add(found, *records), asked, rrf_k=rrf_k))
         if self.models.rerank is not None and request.rerank:
@@ -137,6 +138,7 @@ class Searcher:
             if self.extras.fusion is not None:
                 ranked = weigh(ranked, asked, self.extras.fusion)
             run.add(ranked, record)
+        ranked = ranked[:keep]
         selection = self._selection
         if selection.wanted:
             ranked = run.add(*await select(ranked, asked, selection, run)).kept

@@ -118,16 +118,16 @@ def verdict(
     """
     if not may_read(principal, document):
         return Verdict.UNREADABLE
-    if not matches(filter, labels_of(document)):
+    if not isinstance(filter, Everything) and not matches(filter, labels_of(document)):
         return Verdict.FILTERED
     named = fields_of(filter)
     if document.status is not Status.CURRENT:
         return Verdict.ADMITTED if "status" in named else Verdict.NOT_CURRENT
     if _any_version(named, all_versions):
         return Verdict.ADMITTED
-    family = {each.doc_id: each for each in siblings if document.series} | {
-        document.doc_id: document
-    }
+    if not document.series:
+        return Verdict.ADMITTED if _in_effect(document, today) else Verdict.SUPERSEDED
+    family = {each.doc_id: each for each in siblings} | {document.doc_id: document}
     current = current_of_series(family.values(), principal=principal, today=today)
     shown = any(each.doc_id == document.doc_id for each in current)
     return Verdict.ADMITTED if shown else Verdict.SUPERSEDED
@@ -145,13 +145,16 @@ def current_of_series(
     in_effect = [
         document
         for document in documents
-        if document.status is Status.CURRENT
-        and (document.effective is None or document.effective <= today)
-        and may_read(principal, document)
+        if _in_effect(document, today) and may_read(principal, document)
     ]
     ranks = [(version_key(each.version), date_key(each.effective)) for each in in_effect]
     highest = max(ranks, default=None)
     return tuple(each for each, rank in zip(in_effect, ranks, strict=True) if rank == highest)
+
+
+def _in_effect(document: Document, today: date) -> bool:
+    effective = document.effective
+    return document.status is Status.CURRENT and (effective is None or effective <= today)
 
 
 def fields_of(filter: Filter) -> frozenset[str]:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ MAX_NAME = 128
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f,\"'\\]([^\x00-\x1f\x7f,\"'\\]*[^\s\x00-\x1f\x7f,\"'\\])?")
 
 
+@lru_cache(4096)  # asked for every document that a search finds
 def scopes(principal: Principal) -> tuple[str, ...]:
     """What this principal may read by: `public`, its groups, its own name.
 

@@ -8,22 +8,27 @@ disappears while it is updated.
 Rows that the catalog does not let through crowd out those that it does: of older versions, of
 revisions that are kept for searches of the past, or of later ones in such a search. What one pass
 turned down is left out of the next one, so that a result is full if there is enough to fill it.
+
+Texts come last, and only of what ranks high enough in both legs to matter: most hits of the dense
+leg, which come without, never are read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import TypeAlias
 
 from quarry import past
-from quarry.ids import token_serial
+from quarry.ids import chunk_of, token_serial
 from quarry.records import Candidate, Chunk, Document, Hit, StageRecord
 from serve.finding.legs import Legs
 from serve.finding.question import Asked
+from serve.finding.rrf import rrf
 from serve.finding.view import View
 from serve.index import Index
 from serve.models import SearchModels
@@ -33,8 +38,8 @@ LOOKS = 3
 """Times that a request looks again because documents were replaced under it."""
 MOST_ROWS = 8192
 """Rows asked of one leg at most; stores allow 10,000."""
-SPARE = 4
-"""A fourth more rows are asked for than are wanted, so that few searches need a second pass."""
+SPARE = 10
+"""A tenth more rows are asked for than are wanted, so that few searches need a second pass."""
 MOST_PASSES = 16
 MOST_LEFT_OUT = 10_000
 """Revisions that a store is told to leave out at most."""
@@ -47,6 +52,7 @@ class Found:
     """What the person may read, by chunk_id; each leg best first with its scores."""
 
     candidates: Mapping[str, Candidate]
+    """Those that go on; an explanation has them all."""
     dense: Mapping[str, float]
     lexical: Mapping[str, float]
     dropped: tuple[Drop, ...] = ()
@@ -54,9 +60,9 @@ class Found:
 
 
 async def retrieve(
-    asked: Asked, *, index: Index, models: SearchModels, threads: Threads, run: Run
+    asked: Asked, *, keep: int, index: Index, models: SearchModels, threads: Threads, run: Run
 ) -> tuple[Found, list[StageRecord]]:
-    """Every candidate that this person may read among the rows that the legs find.
+    """The best `keep` of what this person may read among the rows that the legs find.
 
     While a leg gives fewer of them than are wanted and has more rows, it is asked for twice as
     many, without what was turned down; what is over is cut off. So what is found, and how much, is
@@ -64,7 +70,9 @@ async def retrieve(
     cannot be gone back to, StoreUnavailable when no leg, or not the catalog, can be reached.
     """
     legs = Legs(asked, index=index, models=models, threads=threads, run=run)
-    checker = _Checker(asked, index)
+    # A lane is told from the texts, and an explanation names all that was found.
+    everything = bool(asked.lane) or run.results is not None
+    checker = _Checker(asked, index, keep=None if everything else keep)
     if asked.as_of is not None:
         await threads(checker.check_time, asked.as_of)
     wanted = max(asked.candidates, asked.top_k)
@@ -72,17 +80,20 @@ async def retrieve(
     while True:
         passes += 1
         await legs.ask(limit, tuple(checker.left_out))
-        rows = await checker.look([hit for leg in legs.asked for hit in leg.hits], threads)
+        rows = await checker.look({leg.name: leg.hits for leg in legs.asked}, threads)
         if rows.moved and looked_again < LOOKS:
             looked_again += 1
+            checker.forget()
             continue
-        short = any(rows.count(leg.hits) < wanted and not leg.exhausted for leg in legs.asked)
-        if not short or passes >= MOST_PASSES:
+        short = any(len(rows.legs[leg.name]) < wanted and not leg.exhausted for leg in legs.asked)
+        if short and passes < MOST_PASSES and (checker.leave_out() or limit < MOST_ROWS):
+            limit = min(2 * limit, MOST_ROWS)
+            continue
+        if await checker.read(rows, wanted, threads) or looked_again >= LOOKS:
             break
-        if not checker.leave_out() and limit >= MOST_ROWS:
-            break
-        limit = min(2 * limit, MOST_ROWS)
-    found = rows.found(legs.dense.hits, legs.lexical.hits, wanted)
+        looked_again += 1
+        checker.forget()
+    found = checker.found(rows, wanted)
     kept = {"dense": len(found.dense), "lexical": len(found.lexical)}
     checked = StageRecord(
         stage="catalog",
@@ -93,40 +104,42 @@ async def retrieve(
     return found, [*legs.records(kept), checked]
 
 
+Scores: TypeAlias = dict[str, float]
+"""By chunk_id, best first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """What one pass let through, by row_id."""
+    """What one pass let through."""
 
-    admitted: Mapping[str, Candidate]
-    dropped: tuple[Drop, ...]
+    admitted: Mapping[str, Document]
+    """By chunk_id."""
+    row_ids: Mapping[str, str]
+    """By chunk_id."""
+    legs: Mapping[str, Scores]
+    """Of what is admitted, by the leg's name."""
     moved: bool
     """Whether a document that this person may read was replaced after the search began."""
 
-    def found(self, dense: Iterable[Hit], lexical: Iterable[Hit], wanted: int) -> Found:
-        """At most `wanted` of each leg."""
-        legs = [dict(islice(self.scores(hits).items(), wanted)) for hits in (dense, lexical)]
-        by_chunk = {each.chunk.chunk_id: each for each in self.admitted.values()}
-        kept = {name: each for name, each in by_chunk.items() if name in legs[0] or name in legs[1]}
-        return Found(candidates=kept, dense=legs[0], lexical=legs[1], dropped=self.dropped)
+    def first(self, wanted: int) -> dict[str, Scores]:
+        """Of each leg at most so many as were wanted."""
+        return {name: dict(islice(scores.items(), wanted)) for name, scores in self.legs.items()}
 
-    def count(self, hits: Iterable[Hit]) -> int:
-        return len(self.scores(hits))
 
-    def scores(self, hits: Iterable[Hit]) -> dict[str, float]:
-        """Scores of the admitted rows by chunk_id, best first; a repeated id counts once."""
-        scores: dict[str, float] = {}
-        for hit in hits:
-            if hit.row_id in self.admitted:
-                scores.setdefault(self.admitted[hit.row_id].chunk.chunk_id, hit.score)
-        return scores
+def _leading(legs: Iterable[Iterable[str]], keep: int | None, rrf_k: int) -> list[str]:
+    """The chunks that fusing puts first."""
+    scores = rrf([list(leg) for leg in legs], k=rrf_k)
+    return sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:keep]
 
 
 class _Checker:
     """The catalog check of one request, over all its passes."""
 
-    def __init__(self, asked: Asked, index: Index) -> None:
+    def __init__(self, asked: Asked, index: Index, *, keep: int | None) -> None:
         self._asked = asked
         self._index = index
+        self._keep = keep
+        """How many of the first are read; None: all."""
         self._began = index.clock()
         self.ms = 0.0
         self._chunks: dict[str, Chunk] = {}
@@ -153,40 +166,80 @@ class _Checker:
         self.left_out |= self._turned_down
         return True
 
-    async def look(self, hits: Sequence[Hit], threads: Threads) -> _Rows:
-        """Reads the catalog and missing texts at once; a row whose text is gone was replaced."""
+    async def look(self, legs: Mapping[str, Sequence[Hit]], threads: Threads) -> _Rows:
+        """Reads the catalog once for all of the hits, and texts of what leads as it stands."""
         start = time.perf_counter()
+        hits = [hit for leg in legs.values() for hit in leg]
         self._chunks.update({hit.row_id: hit.chunk for hit in hits if hit.chunk})
-        missing = {hit.row_id for hit in hits} - self._chunks.keys()
         names = {hit.doc_id for hit in hits} | set(self.left_out.values())
-        view, texts = await asyncio.gather(
+        rows = {hit.row_id for hit in hits}
+        if self._keep is not None:
+            found = ([hit.row_id for hit in leg] for leg in legs.values())
+            rows = set(_leading(found, self._keep, self._asked.rrf_k))
+        view, _ = await asyncio.gather(
             threads(View.read, self._index.catalog, names, self._asked),
-            threads(self._index.text.fetch, missing),
+            self._fetch(rows, threads),
         )
-        self._chunks.update(texts)
-        rows = self._judge(hits, view)
+        judged = self._judge(legs, view)
         self.ms += (time.perf_counter() - start) * 1000
-        return rows
+        return judged
 
-    def _judge(self, hits: Sequence[Hit], view: View) -> _Rows:
-        admitted: dict[str, Candidate] = {}
+    async def read(self, rows: _Rows, wanted: int, threads: Threads) -> bool:
+        """Reads the texts of what leads. False if one is gone: its row was replaced since the
+        search."""
+        start = time.perf_counter()
+        leading = self._lead(rows, wanted)
+        await self._fetch((rows.row_ids[chunk] for chunk in leading), threads)
+        gone = {rows.admitted[c].revision for c in leading if rows.row_ids[c] not in self._chunks}
+        self.ms += (time.perf_counter() - start) * 1000
+        return not self._moved(gone)
+
+    def found(self, rows: _Rows, wanted: int) -> Found:
+        legs = rows.first(wanted)
+        candidates = {
+            chunk: Candidate(chunk=self._chunks[row], document=rows.admitted[chunk])
+            for chunk in self._lead(rows, wanted)
+            if (row := rows.row_ids[chunk]) in self._chunks
+        }
+        return Found(
+            candidates=candidates,
+            dense=legs.get("dense", {}),
+            lexical=legs.get("lexical", {}),
+            dropped=tuple(self._dropped.values()),
+        )
+
+    def _lead(self, rows: _Rows, wanted: int) -> list[str]:
+        return _leading(rows.first(wanted).values(), self._keep, self._asked.rrf_k)
+
+    async def _fetch(self, row_ids: Iterable[str], threads: Threads) -> None:
+        missing = set(row_ids) - self._chunks.keys()
+        if missing:
+            self._chunks.update(await threads(self._index.text.fetch, missing))
+
+    def _judge(self, legs: Mapping[str, Sequence[Hit]], view: View) -> _Rows:
+        admitted: dict[str, Document] = {}
+        row_ids: dict[str, str] = {}
+        scores: dict[str, Scores] = {name: {} for name in legs}
         newer = set(view.successors)
-        for hit in hits:
-            document = view.admitted.get(hit.doc_id)
-            if document is None or document.revision != hit.revision:
-                self._turn_down(hit, view)
-                if document and self._was_replaced(hit, document):
-                    newer.add(document.revision)
-            elif chunk := self._chunks.get(hit.row_id):
-                admitted[hit.row_id] = Candidate(chunk=chunk, document=document)
-            else:  # swept since the search
-                newer.add(document.revision)
-        moved = not newer <= self._known or self._was_wrong(view)
-        dropped = tuple(self._dropped.values())
-        if moved:
-            self._forget()
-        self._known |= newer
-        return _Rows(admitted=admitted, dropped=dropped, moved=moved)
+        for name, hits in legs.items():
+            for hit in hits:
+                document = view.admitted.get(hit.doc_id)
+                if document is None or document.revision != hit.revision:
+                    self._turn_down(hit, view)
+                    if document and self._was_replaced(hit, document):
+                        newer.add(document.revision)
+                    continue
+                chunk = chunk_of(hit.row_id)
+                admitted[chunk], row_ids[chunk] = document, hit.row_id
+                scores[name].setdefault(chunk, hit.score)
+        moved = self._moved(newer) or self._was_wrong(view)
+        return _Rows(admitted=admitted, row_ids=row_ids, legs=scores, moved=moved)
+
+    def _moved(self, newer: Collection[str]) -> bool:
+        """Whether there are revisions among these that the latest search could not have seen."""
+        moved = not self._known.issuperset(newer)
+        self._known.update(newer)
+        return moved
 
     def _turn_down(self, hit: Hit, view: View) -> None:
         self._turned_down[hit.revision] = hit.doc_id
@@ -201,7 +254,8 @@ class _Checker:
         documents = ((view.admitted.get(doc), left) for left, doc in self.left_out.items())
         return any(document and document.revision == left for document, left in documents)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """What was turned down may be let through when the catalog is read again."""
         self._turned_down.clear()
         self._dropped.clear()
         self.left_out.clear()

@@ -14,6 +14,7 @@ from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import PAGE, Cluster
+from quarry.stores.elasticsearch.known import KnownRows
 
 KEPT = "kept"
 """Id of the entry that holds what `keep` was given; those of addresses are digests."""
@@ -34,6 +35,13 @@ class ElasticsearchCatalog:
         self._retention = retention
         self._documents = cluster.index(generation, "documents")
         self._entries = cluster.index(generation, "entries")
+        self._rows = KnownRows(
+            cluster,
+            self._documents,
+            lambda source: codec.document_from_json(source["row"]),
+            size=cluster.settings.known_rows,
+            without=["history"] if retention else [],  # without one it is empty
+        )
 
     def ensure(self) -> None:
         settings = self._cluster.settings
@@ -46,8 +54,7 @@ class ElasticsearchCatalog:
         )
 
     def get(self, doc_ids: Collection[str]) -> dict[str, Document]:
-        rows = self._mget(sorted(set(doc_ids)), history=False)
-        return {key: codec.document_from_json(hit["_source"]["row"]) for key, hit in rows.items()}
+        return self._rows.read(doc_ids)
 
     def commit(self, document: Document) -> Document:
         (result,) = self.commit_many([document])
@@ -97,7 +104,7 @@ class ElasticsearchCatalog:
             self._cluster.refresh(self._documents)
 
     def _operation(self, committed: Document, mark: str, old: Any) -> tuple[dict[str, Any], Any]:
-        history = old["_source"]["history"]["rows"] if old and self._retention else []
+        history = _snapshots(old) if old and self._retention else []
         source = {
             "doc_id": committed.doc_id,
             "source": committed.source,
@@ -163,7 +170,7 @@ class ElasticsearchCatalog:
     def histories(self, doc_ids: Collection[str]) -> dict[str, list[Document]]:
         stored = self._mget(sorted(set(doc_ids)))
         return {
-            doc_id: [codec.document_from_json(row) for row in hit["_source"]["history"]["rows"]]
+            doc_id: [codec.document_from_json(row) for row in _snapshots(hit)]
             for doc_id, hit in stored.items()
         }
 
@@ -184,7 +191,7 @@ class ElasticsearchCatalog:
         trimmed: dict[str, int] = {}
         operations = []
         for doc_id, stored in self._mget(sorted(set(doc_ids))).items():
-            rows = stored["_source"]["history"]["rows"]
+            rows = _snapshots(stored)
             kept = _replaced_after(rows, before)
             if len(kept) < len(rows):
                 trimmed[doc_id] = len(rows) - len(kept)
@@ -227,15 +234,11 @@ class ElasticsearchCatalog:
     def _pages(self, query: Mapping[str, Any], **options: Any) -> Iterator[dict[str, Any]]:
         return self._cluster.pages(self._documents, query=query, sort="doc_id", **options)
 
-    def _mget(self, ids: Sequence[str], *, history: bool = True) -> dict[str, Any]:
+    def _mget(self, ids: Sequence[str]) -> dict[str, Any]:
         """Realtime read of stored rows, by id."""
         found: dict[str, Any] = {}
         for start in range(0, len(ids), PAGE):
-            request = {
-                "index": self._documents,
-                "ids": list(ids[start : start + PAGE]),
-                "source_excludes": [] if history else ["history"],
-            }
+            request = {"index": self._documents, "ids": list(ids[start : start + PAGE])}
             answer = self._cluster.call(lambda c, r=request: c.mget(**r))  # type: ignore[misc]
             found |= {hit["_id"]: hit for hit in answer["docs"] if hit.get("found")}
         return found
@@ -251,12 +254,18 @@ def _snapshot(document: Document) -> dict[str, Any]:
 
 
 def _history_fields(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The history, and what it can be found by."""
+    """What the last of these rows replaced, and what it can be found by."""
     return {
         "members": sorted({row["series"] for row in rows} - {""}),
         "replaced": rows[1]["committed_at"] if len(rows) > 1 else None,
-        "history": {"rows": rows},
+        "history": {"rows": rows[:-1]},
     }
+
+
+def _snapshots(stored: Any) -> list[dict[str, Any]]:
+    """The rows that were replaced, oldest first, and the one that stands."""
+    source = stored["_source"]
+    return [*source["history"]["rows"], source["row"]]
 
 
 def _conflict() -> Conflict:

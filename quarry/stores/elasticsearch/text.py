@@ -13,6 +13,7 @@ from quarry.records import Chunk, Hit, RowRef, TextRow
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import PAGE, Cluster
+from quarry.stores.elasticsearch.known import KnownRows
 from quarry.stores.rows import text_row_fault
 from quarry.text import analyze, embedded_text, identifiers
 
@@ -25,6 +26,12 @@ class ElasticsearchText:
     def __init__(self, cluster: Cluster, generation: str) -> None:
         self._cluster = cluster
         self._index = cluster.index(generation, "chunks")
+        self._rows = KnownRows(
+            cluster,
+            self._index,
+            lambda source: codec.chunk_from_json(source["chunk"]),
+            size=cluster.settings.known_rows,
+        )
 
     def ensure(self) -> None:
         settings = self._cluster.settings
@@ -44,19 +51,7 @@ class ElasticsearchText:
             raise RowsRejected("Elasticsearch", rejected)
 
     def fetch(self, row_ids: Collection[str]) -> dict[str, Chunk]:
-        wanted = sorted(set(row_ids))
-        found: dict[str, Chunk] = {}
-        for start in range(0, len(wanted), PAGE):
-            part = wanted[start : start + PAGE]
-            answer = self._cluster.call(
-                lambda c, p=part: c.mget(  # type: ignore[misc]
-                    index=self._index, ids=p, source_includes=["chunk"]
-                )
-            )
-            for hit in answer["docs"]:
-                if hit.get("found"):
-                    found[hit["_id"]] = codec.chunk_from_json(hit["_source"]["chunk"])
-        return found
+        return self._rows.read(row_ids)
 
     def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
         wanted = sorted(set(doc_ids))
@@ -144,7 +139,7 @@ class ElasticsearchText:
                 query=query,
                 size=min(limit, 10_000),
                 sort=["_score", {"row_id": "asc"}],
-                source=[*REF, "chunk"],
+                source={"excludes": ["terms"]},
                 track_total_hits=False,
             )
         )

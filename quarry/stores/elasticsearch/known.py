@@ -1,0 +1,78 @@
+"""Rows that were read before: asked for again, they need not be sent again.
+
+A read by id is realtime and tells a row's sequence number, which every write of the row changes.
+Where it is the one that was seen before, the row is the one that was parsed before. So a read
+always says what is stored now; only the content of unchanged rows is not sent and not parsed twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from cachetools import LRUCache
+
+from quarry.stores.elasticsearch.client import PAGE, Cluster
+
+T = TypeVar("T")
+Stamp: TypeAlias = tuple[int, int]
+"""Sequence number and primary term."""
+
+
+class KnownRows(Generic[T]):
+    """Reads rows of one index by id and keeps the `size` latest; safe to use from several threads.
+
+    `without` names the part of a row that no reader needs.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        index: str,
+        parse: Callable[[dict[str, Any]], T],
+        *,
+        size: int,
+        without: Sequence[str] = (),
+    ) -> None:
+        self._cluster = cluster
+        self._index = index
+        self._parse = parse
+        self._wanted: Any = {"excludes": list(without)} if without else True
+        self._rows: LRUCache[str, tuple[Stamp, T]] = LRUCache(size)
+        self._guard = threading.Lock()
+
+    def read(self, ids: Collection[str]) -> dict[str, T]:
+        """What is stored under each id now; those that are not there are left out."""
+        wanted = sorted(set(ids))
+        with self._guard:
+            known = {key: row for key in wanted if (row := self._rows.get(key))}
+        found: dict[str, T] = {}
+        fresh: dict[str, tuple[Stamp, T]] = {}
+        moved = []
+        for hit in self._mget(wanted, known):
+            key, stamp = hit["_id"], (hit["_seq_no"], hit["_primary_term"])
+            if "_source" in hit:
+                fresh[key] = stamp, self._parse(hit["_source"])
+            elif known[key][0] == stamp:
+                found[key] = known[key][1]
+            else:
+                moved.append(key)
+        for hit in self._mget(moved, ()):
+            stamp = hit["_seq_no"], hit["_primary_term"]
+            fresh[hit["_id"]] = stamp, self._parse(hit["_source"])
+        found |= {key: row for key, (_, row) in fresh.items()}
+        with self._guard:
+            self._rows.update(fresh)
+            for key in known.keys() - found.keys():
+                self._rows.pop(key, None)
+        return found
+
+    def _mget(self, ids: Sequence[str], known: Collection[str]) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(ids), PAGE):
+            docs = [
+                {"_id": key, "_source": False if key in known else self._wanted}
+                for key in ids[start : start + PAGE]
+            ]
+            answer = self._cluster.call(lambda c, d=docs: c.mget(index=self._index, docs=d))  # type: ignore[misc]
+            yield from (hit for hit in answer["docs"] if hit.get("found"))
