@@ -166,8 +166,25 @@ def _ray() -> Iterator[bool]:
     try:
         yield True
     finally:
-        ray.serve.shutdown()  # replicas end what they have started
+        _delete_app()  # replicas end what they have started
         ray.shutdown()
+
+
+def _delete_app() -> None:
+    """Ends the replicas in their own way. What goes wrong is logged: the local Ray ends anyway.
+
+    `serve.shutdown` would wait for a controller that kills itself, and Ray prints that as a task
+    which failed.
+    """
+    import ray
+    from ray.serve.exceptions import RayServeException
+
+    try:
+        ray.serve.delete(APP_NAME)
+    except RayServeException:  # stopped before Serve had started
+        _log.debug("nothing_to_delete")
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        _log.warning("replicas_did_not_end", error=type(error).__name__)
 
 
 def _check_gpus(settings: Settings) -> None:

@@ -335,10 +335,14 @@ def served(folder: Path) -> Iterator[RunningServer]:
         try:
             yield wait_for(folder, process)
         finally:
+            printed = len((folder / "serve.log").read_text())
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 0
     assert RunningServer.find(folder / ".quarry") is None
     assert "Traceback" not in (folder / "serve.log").read_text()
+    at_the_end = (folder / "serve.log").read_text()[printed:].splitlines()
+    (last,) = [line for line in at_the_end if not line.startswith("(ServeReplica:quarry:")]
+    assert last.endswith("stopped")  # a line of ours, and none of Ray's
 
 
 def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> RunningServer:

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from quarry.errors import ConfigError, DataDirBusy, FingerprintMismatch, ModelError, PortInUse
 from quarry.settings import Settings
-from serve.serving.app import SERVER_FILE, _only_server, _published, _why, run
+from serve.serving.app import SERVER_FILE, _delete_app, _only_server, _published, _why, run
 
 
 def settings_for(folder: Path, **serve: object) -> Settings:
@@ -90,3 +91,19 @@ def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
         pass
     with _only_server(tmp_path):
         pass
+
+
+def test_replicas_that_do_not_end_are_logged_and_do_not_keep_the_server_from_stopping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ray import serve
+
+    def hangs(_name: str) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(serve, "delete", hangs)
+    with capture_logs() as logged:
+        _delete_app()
+    assert [(line["log_level"], line["event"]) for line in logged] == [
+        ("warning", "replicas_did_not_end")
+    ]
