@@ -72,7 +72,7 @@ class Glossary:
 def load_glossary(path: Path) -> Glossary:
     """Raises ConfigError for a file that cannot be read or is no glossary."""
     try:
-        file = _File.model_validate(read_yaml(path))
+        file = _File.model_validate(read_yaml(path, named_by="retrieval.rewrite.glossary_file"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "tenants"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import types
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -33,32 +33,55 @@ class Section(BaseModel):
 class _Loader(yaml.SafeLoader):
     """Plain YAML, where a key that is given twice is an error instead of a lost value."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
             if key_node.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"'{key_node.value}' is given twice", key_node.start_mark
                 )
-            seen.add(key_node.value if isinstance(key_node.value, str) else id(key_node))
-        return super().construct_mapping(node, deep)
+            seen.add(key_node.value)
+        return node
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The keys and values of one file; an empty file has none."""
+_UNQUOTED = (
+    ("undefined alias", "a value that begins with * must stand in quotes"),
+    ("constructor for the tag", "a value that begins with ! must stand in quotes"),
+)
+"""Problems that YAML would tell with the value itself."""
+
+
+def read_yaml(path: Path, *, named_by: str = "") -> dict[str, Any]:
+    """The keys and values of one file; an empty file has none.
+
+    `named_by` is the setting that names the file. Raises ConfigError with path and line.
+    """
     try:
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{where} is not valid YAML: {error.problem}.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} cannot be read as YAML: {_first_line(error)}.") from error
+        raise ConfigError(f"{path}{where} is not valid YAML: {_problem(error)}.") from None
+    except OSError as error:
+        check = named_by or "the path"
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); check {check}.") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {_first_line(error)}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid YAML: it is nested too deeply.") from None
     if raw is None:
         return {}
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
         raise ConfigError(f"{path} must hold named keys and values at its top level.")
     return raw
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or "it cannot be parsed"
+    return next((told for found, told in _UNQUOTED if found in problem), problem)
 
 
 def section_of(info: FieldInfo) -> type[BaseModel] | None:

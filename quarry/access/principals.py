@@ -9,18 +9,18 @@ from __future__ import annotations
 import hmac
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarry.errors import ConfigError, NotSignedIn, UsageError
 from quarry.records import PUBLIC, Principal
+from quarry.settings_file import read_yaml
 
 USER_PREFIX = "user:"
 MAX_NAME = 128
@@ -117,7 +117,7 @@ class _File(BaseModel):
 
 def load_users(path: Path) -> Users:
     """Reads `users: {NAME: {groups, tenant, token_sha256}}`. Raises ConfigError."""
-    file = _checked(path, _read(path))
+    file = _checked(path, read_yaml(path, named_by="access.users_file"))
     principals: dict[str, Principal] = {}
     for name, user in file.users.items():
         principal = Principal(user=name, groups=tuple(user.groups), tenant=user.tenant)
@@ -139,15 +139,6 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read; check access.users_file.") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} is not valid YAML{_line(error)}; correct it.") from None
-
-
 def _checked(path: Path, raw: Any) -> _File:
     try:
         return _File.model_validate(raw)
@@ -155,23 +146,3 @@ def _checked(path: Path, raw: Any) -> _File:
         first = error.errors(include_input=False, include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "users"
         raise ConfigError(f"{path}: '{key}' is not right: {first['msg']}.") from None
-
-
-def _line(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f" in line {mark.line + 1}" if mark else ""
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice: the second one would win without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys: Iterable[str] = [str(key.value) for key, _ in node.value]
-        seen: set[str] = set()
-        for key in keys:
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is given twice", node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)

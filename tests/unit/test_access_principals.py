@@ -123,8 +123,11 @@ def test_any_other_token_says_nothing(users: Users, token: str) -> None:
         ("users: {'a,b': {}}", "name of a user"),
         ("users: {ana: {tenant: ''}}", "name of a tenant"),
         (f"users: {{a: {{token_sha256: {HASH}}}, b: {{token_sha256: {HASH}}}}}", "same token"),
-        ("users: {ana: {}, ana: {groups: [hr]}}", "line 1"),
-        ("users: {ana: {groups: [a], groups: [b]}}", "line 1"),
+        ("users: {ana: {}, ana: {groups: [hr]}}", "line 1 is not valid YAML: 'ana' is given twice"),
+        (
+            "users:\n  ana: {groups: [a], groups: [b]}",
+            "line 2 is not valid YAML: 'groups'",
+        ),
         ("users: {Zoe\u0308: {}, Zo\u00eb: {}}", "one name"),
         ("users: {1: {}}", "users"),
         ("users: {: {}", "not valid YAML"),
@@ -143,9 +146,11 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, says:
 def test_a_missing_or_binary_file_is_a_config_error(tmp_path: Path) -> None:
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00users")
-    for path in (tmp_path / "none.yaml", tmp_path, binary):
-        with pytest.raises(ConfigError):
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(ConfigError, match=r"check access\.users_file\.$"):
             load_users(path)
+    with pytest.raises(ConfigError, match=r"binary\.yaml is not valid YAML"):
+        load_users(binary)
 
 
 # ------------------------------------------------------------------------------ while a server runs

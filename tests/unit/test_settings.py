@@ -10,6 +10,7 @@ import yaml
 
 from quarry.errors import ConfigError
 from quarry.settings import Settings, SourceSettings, find_config, load_settings
+from quarry.settings_file import read_yaml
 
 
 def load(folder: Path, text: str, **environ: str) -> Settings:
@@ -61,6 +62,19 @@ def test_a_key_given_twice_is_an_error_and_not_a_lost_value(tmp_path: Path) -> N
     message = refusal(tmp_path, "serve:\n  port: 1\nserve:\n  host: ::1\n")
     assert "line 3" in message
     assert "'serve' is given twice" in message
+
+
+def test_a_merge_may_replace_a_key_and_gives_it_twice_to_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "merged.yaml"
+    path.write_text("a: &a {x: 1}\ns: {t: &b {<<: *a, x: 2}}\nc: {<<: *b}\n")
+    assert read_yaml(path)["s"] == {"t": {"x": 2}}
+
+
+@pytest.mark.parametrize("value", ["*hunter2", "!hunter2", "[hunter2", "'hunter2", "{hunter2: }}"])
+def test_a_secret_that_is_no_yaml_is_not_repeated(tmp_path: Path, value: str) -> None:
+    message = refusal(tmp_path, f"generator:\n  api_key: {value}\n")
+    assert "not valid YAML" in message
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(
