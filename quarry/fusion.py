@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from quarry.errors import ConfigError
 from quarry.records import Candidate, Signals
+from quarry.settings import Settings
 from quarry.text import analyze
 
 FORMAT = 1
@@ -102,6 +103,14 @@ def features(question: str, items: Sequence[Item]) -> Matrix:
     return _standardised(np.array(columns, dtype=np.float64).T)
 
 
+def fusion_of(settings: Settings) -> Fusion | None:
+    """What the settings name, if anything. Raises ConfigError as load_fusion."""
+    weights = settings.retrieval.fusion_file
+    if weights and settings.reranker.kind == "none":
+        raise ConfigError("retrieval.fusion_file weighs rerank scores; set reranker.kind as well.")
+    return load_fusion(weights) if weights else None
+
+
 def load_fusion(path: Path) -> Fusion:
     """Raises ConfigError for a file that `quarry tune fusion` did not write."""
     try:
@@ -110,7 +119,9 @@ def load_fusion(path: Path) -> Fusion:
         readable = raw["format"] == FORMAT and len(raw["weights"]) == len(FEATURES)
         learned_from = str(raw["learned_from"])
     except OSError as error:
-        raise ConfigError(f"The fusion file {path} cannot be read; check the path.") from error
+        raise ConfigError(
+            f"The fusion file {path} cannot be read; check retrieval.fusion_file."
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is no fusion file; make one with quarry tune fusion.") from error
     if not readable or not all(map(math.isfinite, weights.values())):

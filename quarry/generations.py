@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from quarry.errors import Conflict, FingerprintMismatch, UsageError
+from quarry.models.unloaded import certain_fingerprint
 from quarry.ports import Registry
 from quarry.records import EmbedderFingerprint, Generation
 from quarry.settings import Settings
@@ -22,6 +23,8 @@ CHUNKER_VERSION = "1"
 """Raise it when `ingest.chunking` cuts or heads the same document otherwise."""
 
 ATTEMPTS = 3
+_SETTINGS = {"embedder.model_id": "embedder.model"}
+"""Keys of a fingerprint that people set by another name."""
 
 
 class Fingerprinted(Protocol):
@@ -33,8 +36,12 @@ class Fingerprinted(Protocol):
 
 def fingerprint_of(embedder: EmbedderFingerprint, settings: Settings) -> dict[str, Any]:
     """All that decides what the rows of a generation look like, as plain JSON values."""
+    return _shaped(asdict(embedder), settings)
+
+
+def _shaped(embedder: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     return {
-        "embedder": asdict(embedder),
+        "embedder": dict(embedder),
         "chunking": settings.chunking.model_dump(mode="json"),
         "chunker": CHUNKER_VERSION,
         "cleaner": CLEANER_VERSION,
@@ -77,17 +84,41 @@ def check_fingerprint(
     generation: Generation, wanted: Mapping[str, Any], settings: Settings
 ) -> None:
     """Raises FingerprintMismatch with all that differs, old → new."""
-    held, new = dict(_flat(generation.fingerprint)), dict(_flat(wanted))
-    changes = [
-        f"{key} ({held.get(key, 'unset')} → {new.get(key, 'unset')})"
-        for key in sorted({*held, *new})
-        if held.get(key) != new.get(key)
-    ]
+    changes = _differences(generation, wanted, {*_keys(generation.fingerprint), *_keys(wanted)})
     if changes:
         raise FingerprintMismatch(
             f"The index in {_place(settings)} was built with another {', '.join(changes)}; "
-            "set that back, or ingest into another data_dir."
+            f"{way_back(settings)}."
         )
+
+
+def certain_differences(generation: Generation, settings: Settings) -> list[str]:
+    """What can be told apart without loading a model, as `key (old → new)`.
+
+    Raises ConfigError or ModelError for an embedder that cannot be one.
+    """
+    wanted = _shaped(certain_fingerprint(settings.embedder), settings)
+    return _differences(generation, wanted, _keys(wanted))
+
+
+def _differences(
+    generation: Generation, wanted: Mapping[str, Any], keys: Collection[str]
+) -> list[str]:
+    held, new = dict(_flat(generation.fingerprint)), dict(_flat(wanted))
+    unlike = sorted(key for key in keys if held.get(key) != new.get(key))
+    if "embedder.model_id" in unlike:  # other weights, of course
+        unlike = [key for key in unlike if key != "embedder.weights_hash"]
+    return [
+        f"{_SETTINGS.get(key, key)} ({held.get(key, 'unset')} → {new.get(key, 'unset')})"
+        for key in unlike
+    ]
+
+
+def way_back(settings: Settings) -> str:
+    """What somebody can do whose settings differ from the index."""
+    other = "stores.elasticsearch.index_prefix and stores.milvus.collection_prefix"
+    place = other if settings.stores.text == "elasticsearch" else "data_dir"
+    return f"set that back, or ingest into another {place}"
 
 
 def _create(
@@ -115,6 +146,10 @@ def _unfinished(registry: Registry, fingerprint: dict[str, Any]) -> Generation |
     return next(
         (each for each in registry.generations() if dict(each.fingerprint) == fingerprint), None
     )
+
+
+def _keys(fingerprint: Mapping[str, Any]) -> list[str]:
+    return [key for key, _ in _flat(fingerprint)]
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -19,6 +19,7 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarry.errors import ConfigError
+from quarry.settings import Settings
 from quarry.settings_file import read_yaml
 from quarry.text import analyze, clean
 
@@ -67,6 +68,12 @@ class Glossary:
             if not set(analyze(word)) <= set(tokens)
         ]
         return tuple(dict.fromkeys(found))[:MOST_EXPANSIONS]
+
+
+def glossary_of(settings: Settings) -> Glossary | None:
+    """What the settings name, if anything. Raises ConfigError as load_glossary."""
+    path = settings.retrieval.rewrite.glossary_file
+    return load_glossary(path) if path else None
 
 
 def load_glossary(path: Path) -> Glossary:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarry.calibration import Calibration, load_calibration
-from quarry.errors import ConfigError
-from quarry.fusion import Fusion, load_fusion
-from quarry.glossary import Glossary, load_glossary
+from quarry.fusion import Fusion, fusion_of
+from quarry.glossary import Glossary, glossary_of
 from quarry.settings import Settings
 
 
@@ -20,11 +19,8 @@ class Extras:
 
 def load_extras(settings: Settings) -> Extras:
     """Raises ConfigError for a file that cannot be used."""
-    path, weights = settings.retrieval.rewrite.glossary_file, settings.retrieval.fusion_file
-    if weights and settings.reranker.kind == "none":
-        raise ConfigError("retrieval.fusion_file weighs rerank scores; set reranker.kind as well.")
     return Extras(
         calibration=load_calibration(settings),
-        glossary=load_glossary(path) if path else None,
-        fusion=load_fusion(weights) if weights else None,
+        glossary=glossary_of(settings),
+        fusion=fusion_of(settings),
     )

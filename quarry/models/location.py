@@ -44,6 +44,19 @@ def locate(model: str) -> Location:
     return Location(model_id=model, source=model, folder=None)
 
 
+def folder_of(location: Location) -> Path | None:
+    """Where its files are; None for a hub model that is not in the local cache."""
+    if location.folder is not None:
+        return location.folder
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        config = try_to_load_from_cache(location.source, "config.json")
+    except ValueError:  # no name that the hub could have
+        return None
+    return Path(config).parent if isinstance(config, str) else None
+
+
 def weights_hash(location: Location) -> str:
     """BLAKE2b of weights, configuration and tokenizer files, names included; 32 hex digits.
 

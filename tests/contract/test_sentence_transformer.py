@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import socket
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from quarry.models.late_interaction import LateInteractionReranker
 from quarry.models.location import locate
 from quarry.models.prompts import prompts_for
 from quarry.models.sentence_transformer import SentenceTransformerEmbedder
+from quarry.models.unloaded import certain_fingerprint
 from quarry.settings import EmbedderSettings, RerankerSettings
 from tests.contract.embedder import EmbedderContract, TokenEmbedderContract
 from tests.contract.reranker import QUESTION, RerankerContract
@@ -37,6 +40,17 @@ def folder() -> Path:
     found = locate("packaged:all-MiniLM-L6-v2").folder
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("given", [{}, {"max_tokens": 100}, {"question_prompt": "q: "}])
+def test_what_is_told_without_loading_it_is_what_the_loaded_model_says(
+    packaged: SentenceTransformerEmbedder, given: dict[str, Any]
+) -> None:
+    settings = EmbedderSettings.model_validate(given)
+    loaded = SentenceTransformerEmbedder(settings) if given else packaged
+    certain = certain_fingerprint(settings)
+    assert certain.items() <= asdict(loaded.fingerprint).items()
+    assert {"model_id", "weights_hash", "max_tokens", "question_prompt"} <= certain.keys()
 
 
 class TestPackagedMiniLM(EmbedderContract, TokenEmbedderContract):

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from quarry.cli.checks import Check, Verdict, settings_checks
+from quarry.cli.check import Check, Verdict
+from quarry.cli.checks import settings_checks
 from quarry.cli.main import run
+from quarry.generations import open_live
+from quarry.models.fakes import FakeEmbedder
 from quarry.settings import Settings
 
 
@@ -29,7 +32,7 @@ def checks(folder: Path, **sections: Any) -> dict[str, Check]:
 def test_fresh_embedded_settings_need_nothing(tmp_path: Path) -> None:
     found = checks(tmp_path)
     assert [check for check in found.values() if check.verdict is Verdict.MISSING] == []
-    assert found["data.index"].fix == "quarry ingest FOLDER"
+    assert found["index.live"].fix == "quarry ingest FOLDER"
 
 
 def test_whatever_is_not_in_order_comes_with_a_fix(tmp_path: Path) -> None:
@@ -71,6 +74,75 @@ def test_an_entailment_model_that_is_not_there_is_named(tmp_path: Path) -> None:
     found = checks(tmp_path, answers={"entailment": {"model": "/no/such/model"}})
     assert found["models.answers.entailment"].verdict is Verdict.MISSING
     assert "models.answers.entailment" not in checks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sections", "named"),
+    [
+        (
+            {"embedder": {"model": "packaged:all-MiniLM-L6-v2"}},
+            "embedder.model (fake → packaged",
+        ),
+        ({"embedder": {"model": "fake", "max_tokens": 250}}, "embedder.max_tokens (256 → 250)"),
+        ({"embedder": {"model": "some/model"}}, "embedder.model (fake → some/model)"),
+        (
+            {"embedder": {"model": "fake"}, "chunking": {"max_tokens": 99}},
+            "chunking.max_tokens (250 → 99)",
+        ),
+    ],
+)
+def test_an_index_of_other_settings_is_named_with_what_differs(
+    tmp_path: Path, sections: dict[str, Any], named: str
+) -> None:
+    fake = {"embedder": {"model": "fake"}, "stores": {"vectors": "memory"}}
+    settings = Settings.model_validate({"data_dir": tmp_path / "data", **fake})
+    open_live(settings, FakeEmbedder())[1].close()
+    check = checks(tmp_path, **sections)["index.live"]
+    assert check.verdict is Verdict.MISSING
+    assert named in check.detail
+    assert check.fix == "set that back, or ingest into another data_dir"
+    assert checks(tmp_path, embedder={"model": "fake"})["index.live"].verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "sections", "fix"),
+    [
+        ("fusion_file", {"fusion_file": "none.json"}, "quarry tune fusion QUESTIONS --output"),
+        (
+            "calibration_file",
+            {"select": {"threshold": 0.5, "calibration_file": "none.json"}},
+            "quarry calibrate QUESTIONS --out",
+        ),
+        ("calibration_file", {"select": {"calibration_file": "none.json"}}, "quarry calibrate"),
+        (
+            "glossary_file",
+            {"rewrite": {"glossary_file": "none.yaml"}},
+            "correct retrieval.rewrite.glossary_file",
+        ),
+    ],
+)
+def test_a_file_of_the_settings_that_is_not_there_is_named(
+    tmp_path: Path, name: str, sections: dict[str, Any], fix: str
+) -> None:
+    check = checks(tmp_path, retrieval=sections)[f"files.{name}"]
+    assert check.verdict is Verdict.MISSING
+    assert "none." in check.detail
+    assert fix in check.fix
+    assert f"files.{name}" not in checks(tmp_path)
+
+
+def test_a_file_of_the_settings_that_can_be_used_is_in_order(tmp_path: Path) -> None:
+    glossary = tmp_path / "glossary.yaml"
+    glossary.write_text("tenants: {default: {PTO: [vacation]}}\n")
+    named = {"rewrite": {"glossary_file": str(glossary)}}
+    check = checks(tmp_path, retrieval=named)["files.glossary_file"]
+    assert (check.verdict, check.detail) == (Verdict.OK, str(glossary))
+
+
+def test_the_adapter_of_a_generator_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    vllm = {"kind": "vllm", "model": str(tmp_path / "model"), "vllm": {"lora": "no/such/folder"}}
+    assert checks(tmp_path, generator=vllm)["files.lora"].verdict is Verdict.MISSING
 
 
 def test_a_port_in_use_is_named_with_another_one_to_take(tmp_path: Path) -> None:

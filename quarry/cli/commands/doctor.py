@@ -6,7 +6,8 @@ import dataclasses
 
 import typer
 
-from quarry.cli.checks import Check, Verdict, environment_checks, settings_checks
+from quarry.cli.check import Check, Verdict
+from quarry.cli.checks import environment_checks, settings_checks
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line
 from quarry.errors import ConfigError
@@ -19,8 +20,9 @@ def doctor(
 ) -> None:
     """Check what is here, and name what would mend it.
 
-    Looks at versions, models, stores, ports, the data folder and extras; exits with 1 if something
-    that the settings need is missing.
+    Looks at versions, the data folder, models, stores, what the index was built with, ports,
+    extras, and the files that the settings name; exits with 1 if something that the settings need
+    is missing or does not fit.
     """
     checks = list(environment_checks())
     try:
