@@ -20,6 +20,7 @@ from quarry.cli.checks_index import file_checks, index_check
 from quarry.cli.server import RunningServer
 from quarry.errors import QuarryError
 from quarry.models.location import folder_of, locate
+from quarry.served_settings import unlike
 from quarry.settings import Settings
 
 _PACKAGES = (
@@ -169,7 +170,7 @@ def _port(settings: Settings) -> Check:
     host, port = settings.serve.host, settings.serve.port
     running = RunningServer.find(settings.data_dir)
     if running is not None:
-        return checked("ports", "serve", True, f"quarry serve runs at {running.url}", "")
+        return _running(running, settings)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     fix = f"stop what listens there, or quarry serve --port {port + 1 if port < 65535 else 0}"
     with socket.socket(family) as probe:
@@ -179,6 +180,21 @@ def _port(settings: Settings) -> Check:
         except OSError as error:
             return checked("ports", "serve", False, f"{host}:{port}: {error.strerror}", fix)
     return checked("ports", "serve", True, f"{host}:{port} is free", "")
+
+
+def _running(server: RunningServer, settings: Settings) -> Check:
+    """A server that was started with other settings answers as those say."""
+    index, others = unlike(settings, server.settings)
+    detail = f"quarry serve runs at {server.url}"
+    if not index and not others:
+        return checked("ports", "serve", True, detail, "")
+    return Check(
+        group="ports",
+        name="serve",
+        verdict=Verdict.MISSING if index else Verdict.NOTE,
+        detail=f"{detail}, started with another {', '.join(index or others)}",
+        fix="restart quarry serve",
+    )
 
 
 def _extras(settings: Settings) -> Iterator[Check]:

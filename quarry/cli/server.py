@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from quarry.errors import QuarryError, StoreUnavailable, kinds_of_one_message
+from quarry.errors import (
+    FingerprintMismatch,
+    QuarryError,
+    StoreUnavailable,
+    kinds_of_one_message,
+)
+from quarry.served_settings import unlike
+from quarry.settings import Settings
 from quarry.stores.folder import SERVER_FILE, SERVER_LOCK
 
 if TYPE_CHECKING:
@@ -28,6 +35,8 @@ class RunningServer:
 
     url: str
     token: str = field(repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Digests of the settings that it was started with (`quarry.served_settings`)."""
 
     @classmethod
     def find(cls, data_dir: Path) -> RunningServer | None:
@@ -40,10 +49,24 @@ class RunningServer:
             return None
         try:
             raw = json.loads((data_dir / SERVER_FILE).read_text(encoding="utf-8"))
-            server = cls(url=str(raw["url"]), token=str(raw["token"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            settings = {str(key): str(mark) for key, mark in raw.get("settings", {}).items()}
+            server = cls(url=str(raw["url"]), token=str(raw["token"]), settings=settings)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # none, or one that is just being written: in process works as well
         return server if server._is_well() else None
+
+    def other_settings(self, settings: Settings) -> list[str]:
+        """Keys that shape answers and have other values there.
+
+        Raises FingerprintMismatch for those that name another index: it would answer from that.
+        """
+        index, others = unlike(settings, self.settings)
+        if index:
+            raise FingerprintMismatch(
+                f"The server at {self.url} was started with another {', '.join(index)}; restart "
+                "quarry serve, or set that back."
+            )
+        return others
 
     def post(self, path: str, body: Mapping[str, Any], *, deadline_s: float) -> dict[str, Any]:
         """One JSON answer. Raises the error that the server names, as if it were raised here."""

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from quarry.errors import (
     QuarryError,
     kinds_of_one_message,
 )
+from quarry.served_settings import marks
 from quarry.settings import ServeSettings, Settings
 from quarry.stores.folder import SERVER_FILE, SERVER_LOCK, make_data_dir
 from quarry.stores.milvus_lite import vector_server
@@ -94,7 +95,8 @@ def serving(settings: Settings) -> Iterator[str]:
             _check_gpus(settings)
         stack.enter_context(vector_server(settings))
         _deploy(settings, port=port, token=token)
-        stack.enter_context(_published(settings.data_dir, url=url, token=token))
+        facts = {"url": url, "token": token, "settings": marks(settings)}
+        stack.enter_context(_published(settings.data_dir, facts))
         _log.info("serving", url=url)
         yield url
 
@@ -247,19 +249,19 @@ def _only_server(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _published(folder: Path, *, url: str, token: str) -> Iterator[None]:
-    """The address and the local token in a file that only this user can read."""
+def _published(folder: Path, facts: Mapping[str, Any]) -> Iterator[None]:
+    """Address, local token and digests of settings, in a file that only this user can read."""
     path = folder / SERVER_FILE
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{SERVER_FILE}.")  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"url": url, "token": token}, file)
+        json.dump(facts, file)
     Path(name).replace(path)
     try:
         yield
     finally:
         with contextlib.suppress(OSError, ValueError, KeyError):
-            if json.loads(path.read_text(encoding="utf-8"))["token"] == token:
+            if json.loads(path.read_text(encoding="utf-8"))["token"] == facts["token"]:
                 path.unlink()
 
 

@@ -319,6 +319,11 @@ def test_a_running_server_gives_the_same_results_as_the_process_itself(copied: P
     with served(copied) as server:
         assert json.loads(quarry(copied, "status", "--json").stdout)["server"] == server.url
         assert [outcome(*question) for question in questions] == alone
+        said = "was started with another embedder.max_tokens; restart quarry serve"
+        refused(quarry(copied, "ask", "tents", QUARRY_EMBEDDER__MAX_TOKENS="250"), said)
+        done = quarry(copied, "search", "tents", QUARRY_RETRIEVAL__RRF_K="9")
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+        assert "was started with another retrieval.rrf_k; restart quarry serve" in done.stderr
 
 
 @contextmanager

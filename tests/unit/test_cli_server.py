@@ -12,8 +12,18 @@ from typing import Any, ClassVar
 import pytest
 from filelock import FileLock
 
+from quarry.cli.check import Verdict
+from quarry.cli.checks import settings_checks
 from quarry.cli.server import RunningServer
-from quarry.errors import FilterError, QuarryError, QuestionError, StoreUnavailable
+from quarry.errors import (
+    FilterError,
+    FingerprintMismatch,
+    QuarryError,
+    QuestionError,
+    StoreUnavailable,
+)
+from quarry.served_settings import _INDEX, marks
+from quarry.settings import Settings
 
 
 class Script(BaseHTTPRequestHandler):
@@ -139,3 +149,85 @@ def test_an_error_without_words_still_is_one_sentence(
 
 def test_the_token_is_not_in_what_a_log_would_show() -> None:
     assert "hunter2" not in repr(RunningServer(url="u", token="hunter2"))
+
+
+# ---------------------------------------------------------------- settings it was started with
+
+
+def server_of(folder: Path, url: str, started_with: Settings) -> RunningServer:
+    facts = {"url": url, "token": "local", "settings": marks(started_with)}
+    server = RunningServer.find(written(folder, json.dumps(facts)))
+    assert server is not None
+    return server
+
+
+def with_(**sections: Any) -> Settings:
+    return Settings.model_validate(sections)
+
+
+@pytest.mark.parametrize(
+    ("sections", "key"),
+    [
+        ({"embedder": {"model": "fake"}}, "embedder.model"),
+        ({"embedder": {"max_tokens": 250}}, "embedder.max_tokens"),
+        ({"chunking": {"max_tokens": 99}}, "chunking.max_tokens"),
+        ({"stores": {"milvus": {"collection_prefix": "other"}}}, "stores.milvus.collection_prefix"),
+    ],
+)
+def test_a_server_of_another_index_is_not_asked(
+    address: str, tmp_path: Path, sections: dict[str, Any], key: str
+) -> None:
+    server = server_of(tmp_path, address, Settings())
+    with pytest.raises(FingerprintMismatch, match=rf"another {key}; restart quarry serve"):
+        server.other_settings(with_(**sections))
+
+
+def test_other_settings_of_a_server_are_named_and_those_that_change_nothing_are_not(
+    address: str, tmp_path: Path
+) -> None:
+    server = server_of(tmp_path, address, Settings())
+    assert server.other_settings(Settings()) == []
+    assert server.other_settings(with_(serve={"port": 1}, telemetry={"log_level": "debug"})) == []
+    changed = with_(retrieval={"top_k": 3, "select": {"mmr": 0.5}}, reranker={"kind": "none"})
+    assert set(server.other_settings(changed)) == {
+        "retrieval.top_k",
+        "retrieval.select.mmr",
+        "reranker.kind",
+    }
+
+
+def test_what_a_server_publishes_of_its_settings_shows_no_value_and_has_no_secret() -> None:
+    openai = {"kind": "openai", "model": "m", "base_url": "http://u:hunter2@host/v1"}
+    told = marks(with_(generator={**openai, "api_key": "hunter3"}))
+    assert "hunter" not in json.dumps(told)
+    assert "generator.base_url" in told
+    assert told == marks(with_(generator={**openai, "api_key": "another"}))
+    assert not [key for key in told if key.endswith(("api_key", "token"))]
+
+
+@pytest.mark.parametrize(
+    ("sections", "verdict", "named"),
+    [
+        ({}, Verdict.OK, "quarry serve runs at"),
+        ({"retrieval": {"top_k": 3}}, Verdict.NOTE, "started with another retrieval.top_k"),
+        ({"embedder": {"model": "fake"}}, Verdict.MISSING, "started with another embedder.model"),
+    ],
+)
+def test_doctor_names_a_server_that_must_be_restarted(
+    address: str, tmp_path: Path, sections: dict[str, Any], verdict: Verdict, named: str
+) -> None:
+    server_of(tmp_path, address, Settings())
+    found = settings_checks(with_(data_dir=tmp_path, **sections))
+    (check,) = [check for check in found if (check.group, check.name) == ("ports", "serve")]
+    assert check.verdict is verdict
+    assert named in check.detail
+
+
+def test_every_key_that_names_an_index_is_compared() -> None:
+    assert set(marks(Settings())) >= _INDEX
+
+
+def test_a_server_that_says_nothing_of_its_settings_is_asked(address: str, tmp_path: Path) -> None:
+    server = RunningServer.find(written(tmp_path, described(address)))
+    assert server is not None
+    assert server.other_settings(with_(embedder={"model": "fake"})) == []

@@ -43,18 +43,18 @@ def test_a_users_file_that_cannot_be_read_is_said_before_anything_starts(tmp_pat
 
 def test_the_address_file_is_for_this_user_only_and_goes_with_the_server(tmp_path: Path) -> None:
     path = tmp_path / SERVER_FILE
-    with _published(tmp_path, url="http://127.0.0.1:1", token="t"):
+    with _published(tmp_path, {"url": "http://127.0.0.1:1", "token": "t"}):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert json.loads(path.read_text())["url"] == "http://127.0.0.1:1"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_that_ends_leaves_the_address_of_another_alone(tmp_path: Path) -> None:
-    with _published(tmp_path, url="http://127.0.0.1:1", token="first"):
-        with _published(tmp_path, url="http://127.0.0.1:2", token="second"):
+    with _published(tmp_path, {"url": "http://127.0.0.1:1", "token": "first"}):
+        with _published(tmp_path, {"url": "http://127.0.0.1:2", "token": "second"}):
             pass
         assert not (tmp_path / SERVER_FILE).exists()
-        (tmp_path / SERVER_FILE).write_text(json.dumps({"url": "u", "pid": 1, "token": "third"}))
+        (tmp_path / SERVER_FILE).write_text(json.dumps({"url": "u", "token": "third"}))
     assert json.loads((tmp_path / SERVER_FILE).read_text())["token"] == "third"
 
 

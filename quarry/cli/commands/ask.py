@@ -164,6 +164,11 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     began = time.monotonic()
     server = RunningServer.find(settings.data_dir)
     if server is not None:
+        if others := server.other_settings(settings):
+            print_note(
+                f"The server at {server.url} was started with another {', '.join(others)}; restart "
+                "quarry serve for these settings to hold."
+            )
         body = server.post(f"/v1/{kind}", query, deadline_s=settings.serve.deadline_s)
         return Reply(body=body, seconds=time.monotonic() - began)
     if is_embedded_and_new(settings):

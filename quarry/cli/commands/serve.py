@@ -26,8 +26,10 @@ def serve(
 ) -> None:
     """Serve search and answers over HTTP until it is stopped.
 
-    While it runs, search and ask of the same data folder go through it. Its address and a local
-    token, which may ask as anybody, are in data_dir/server.json for those who can read that folder.
+    While it runs, search, ask and explain of the same data folder go through it, with the settings
+    that it was started with; they say so where yours are others, and refuse where yours name
+    another embedder or index. Its address and a local token, which may ask as anybody, are in
+    data_dir/server.json for those who can read that folder.
     """
     settings = settings_of(context, config, stays=True)
     given = {"host": host, "port": port}
