@@ -89,7 +89,8 @@ class Ledger:
         self.states: Counter[DocState] = Counter()
         self.embedded = 0
         self.reused = 0
-        self.deleted = 0
+        self.deleted: list[str] = []
+        """Uris of the documents that were taken out."""
         self.deleted_chunks = 0
         self.failures: list[Failure] = []
 
@@ -132,10 +133,10 @@ class Ledger:
         if self._open:
             raise QuarryError(f"{len(self._open)} addresses were not read; run it again.")
 
-    def count_deleted(self, documents: int, chunks: int) -> None:
-        self.deleted += documents
+    def add_deleted(self, uri: str, chunks: int) -> None:
+        self.deleted.append(uri)
         self.deleted_chunks += chunks
-        self.states[DocState.DELETED] += documents
+        self.states[DocState.DELETED] += 1
 
     def name_taken(self, uri: str) -> None:
         """A document that could not be deleted, since another writer keeps changing it."""
@@ -151,7 +152,8 @@ class Ledger:
             listed=unread.total() + self.documents,
             unchanged=unread.total() + self.unchanged,
             indexed=self.indexed,
-            deleted=self.deleted,
+            deleted=len(self.deleted),
+            deleted_uris=tuple(sorted(self.deleted)),
             failed=self.failed,
             by_state=self.states + unread,
             embedded=self.embedded,

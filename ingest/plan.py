@@ -23,6 +23,8 @@ MARK = "/"
 _UNFINISHED = "unfinished"
 _LIMITED = frozenset({DocState.TOO_LARGE, DocState.TIMED_OUT})
 _PAGE = 1000
+_NAMED = 3
+"""Addresses that an error names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +117,37 @@ def put_mark(catalog: Catalog, source: str, origins: Sequence[str], *, unfinishe
 
 
 def check_origins(before: Known, origins: Sequence[str], *, named: bool) -> None:
-    """A name that stands for another place would delete all that came from the first one.
+    """A name that stands for another place by chance would mix, or delete, what is of two places.
 
     Raises UsageError, unless the name was given on purpose.
     """
-    if named or not before.origins or before.origins == tuple(origins):
+    if named or not _is_elsewhere(before, origins):
         return
     raise UsageError(
-        f"The source {before.source} was read from {before.origins[0]}; pass "
-        f"--source {before.source} to read it from here from now on, or --source with another name."
+        f"The source {before.source} was read from {before.origins[0]} until now; pass --moved to "
+        f"read it from {origins[0]} from now on, or --source with another name."
     )
+
+
+def check_moved(plan: Plan, before: Known, origins: Sequence[str]) -> None:
+    """A source that is read from another place keeps its documents, or somebody has to mean it.
+
+    Raises UsageError that names some of those that are not at the new place.
+    """
+    lost = [address for address in plan.vanished if before.entries[address].documents]
+    if not lost or not _is_elsewhere(before, origins):
+        return
+    documents = sum(before.entries[address].documents for address in lost)
+    names = ", ".join([*lost[:_NAMED], *(["…"] if len(lost) > _NAMED else [])])
+    raise UsageError(
+        f"The source {before.source} was read from {before.origins[0]} until now, and {documents} "
+        f"of its {before.documents} documents are not in {origins[0]} ({names}); pass --moved to "
+        "delete them and read it from there from now on, or --source with another name."
+    )
+
+
+def _is_elsewhere(before: Known, origins: Sequence[str]) -> bool:
+    return bool(before.origins) and before.origins != tuple(origins)
 
 
 def make_plan(

@@ -25,7 +25,7 @@ def hide(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> list[
         if document.state is DocState.DELETED:
             continue
         if _bury(stores, document):
-            ledger.count_deleted(1, document.chunk_count)
+            ledger.add_deleted(document.uri, document.chunk_count)
         else:
             ledger.name_taken(document.uri)
             kept.append(document)

@@ -18,6 +18,7 @@ from ingest.ledger import Address, Ledger
 from ingest.plan import (
     Known,
     Plan,
+    check_moved,
     check_origins,
     guarded,
     is_mass_delete,
@@ -105,10 +106,11 @@ class Run:
 
     # ----------------------------------------------------------------------------- planning
 
-    def plan(self, *, named: bool) -> None:
+    def plan(self, *, named: bool, moved: bool) -> None:
         """Compares listings with the catalog; reads no content, writes nothing.
 
-        `named`: the source was named on purpose. Raises UsageError, SourceNotFound.
+        `named`: the source was named on purpose. `moved`: what it was read from until now is given
+        up. Raises UsageError, SourceNotFound.
         """
         self._report("listing")
         with live_catalog(self._settings) as catalog:
@@ -116,9 +118,11 @@ class Run:
                 self._overdue = retention.overdue(catalog, self._settings.stores, now=utc_now())
             for group in self._groups:
                 before = known(catalog, group.name) if catalog else Known(source=group.name)
-                check_origins(before, group.origins, named=named)
+                check_origins(before, group.origins, named=named or moved)
                 before = with_orphans(catalog, before) if catalog else before
                 plan = self._compared(group, before)
+                if not moved:
+                    check_moved(plan, before, group.origins)
                 plan = guarded(plan, before, self._settings.ingest, allow=self._allow_mass_delete)
                 if plan.withheld:
                     self._withhold(group.name, plan.withheld, before.documents)
@@ -178,7 +182,7 @@ class Run:
             "ingest_finished",
             run_id=self._run_id,
             indexed=self._ledger.indexed,
-            deleted=self._ledger.deleted,
+            deleted=len(self._ledger.deleted),
             failed=self._ledger.failed,
             seconds=round(self._report.seconds, 3),
         )

@@ -47,6 +47,7 @@ class RunSummary:
     embedded: int = 0
     reused: int = 0
     deleted_chunks: int = 0
+    deleted_uris: tuple[str, ...] = ()
     seconds: float = 0.0
     failures: tuple[Failure, ...] = ()
     left_out: tuple[Omission, ...] = ()
@@ -78,6 +79,7 @@ class RunSummary:
                 {"uri": failure.uri, "state": failure.state.value, "reason": failure.reason}
                 for failure in self.failures
             ],
+            "deleted": [{"uri": uri} for uri in self.deleted_uris],
             "left_out": [{"uri": each.uri, "reason": each.reason} for each in self.left_out],
         }
 

@@ -24,11 +24,12 @@ from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server, writer_lock
 
 
-def run_sync(
+def run_sync(  # noqa: PLR0913 - by keyword, and each has a default
     settings: Settings,
     targets: Sequence[str],
     *,
     source: str | None = None,
+    moved: bool = False,
     allow_mass_delete: bool = False,
     progress: ProgressCallback | None = None,
     pipeline: Pipeline | None = None,
@@ -36,7 +37,8 @@ def run_sync(
     """Reads what is new or changed at the targets, and deletes what is gone from them.
 
     A folder is a whole source; a single file says nothing about the others of its source. `source`
-    names the source of all targets; `pipeline` is that of Ray Data unless a test gives another.
+    names the source of all targets; `moved` lets them take the place of what it was read from until
+    now. `pipeline` is that of Ray Data unless a test gives another.
 
     Raises UsageError, DataDirBusy and
     FingerprintMismatch before anything is written; StoreError and ModelError stop a run, and the
@@ -51,7 +53,7 @@ def run_sync(
         progress=progress,
     )
     with writer_lock(settings):
-        run.plan(named=source is not None)
+        run.plan(named=source is not None, moved=moved)
         if not run.is_idle:
             run.work(pipeline)
     return run.summary()

@@ -16,6 +16,16 @@ from serve.http.schemas import error_json
 
 _log = structlog.get_logger(__name__)
 
+CODES = {
+    "bad_request": HTTPStatus.BAD_REQUEST,
+    "not_found": HTTPStatus.NOT_FOUND,
+    "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
+    "body_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""What HTTP answers with beside the codes of `quarry.errors`."""
+
 INTERNAL = error_json("internal", "Something went wrong in the server; its log says what.")
 
 
@@ -64,7 +74,10 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 async def _http_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase
-    body = error_json(phrase.lower().replace(" ", "_"), f"{phrase}; see /docs for what there is.")
+    message = f"{phrase}; see /docs for what there is."
+    if error.status_code == HTTPStatus.BAD_REQUEST:
+        message = "The body cannot be read; send one JSON object in UTF-8."
+    body = error_json(phrase.lower().replace(" ", "_"), message)
     return JSONResponse(body, error.status_code, error.headers)
 
 

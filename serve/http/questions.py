@@ -58,11 +58,12 @@ SLACK_S = 1.0
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorOut, "description": description}
     for status, description in {
-        400: "The filter does not parse.",
+        400: "The filter does not parse, a name is no name, or the body cannot be read.",
         401: "The token is unknown, or may not name another person.",
         413: "The body is too large.",
         422: "The question or another key is not right, or as_of cannot be gone back to.",
         429: "Too many questions at once; see Retry-After.",
+        500: "A fault of the server; its log says what.",
         503: "A store or model does not answer.",
         504: "The time for the request is up.",
     }.items()

@@ -250,11 +250,27 @@ def test_a_folder_of_the_same_name_elsewhere_does_not_replace_a_source(world: Wo
     other = world.root / "elsewhere" / "docs"
     other.mkdir(parents=True)
     (other / "x.md").write_text("# X\n\nOther.\n")
-    with pytest.raises(UsageError, match="--source docs"):
+    with pytest.raises(UsageError, match=f"pass --moved to read it from {other}"):
         world.sync(other)
     assert len(world.rows()) == 4
-    summary = world.sync(other, source="docs")
+    summary = world.sync(other, moved=True)
     assert (summary.indexed, summary.deleted) == (1, 4)
+    assert summary.deleted_uris == ("page0.md", "page1.md", "page2.md", "page3.md")
+
+
+def test_a_name_that_was_given_to_another_folder_deletes_nothing_unless_that_is_meant(
+    world: World,
+) -> None:
+    filled(world)
+    other = world.root / "other"
+    other.mkdir()
+    (other / "page0.md").write_text("# Page 0\n\nOther.\n")
+    said = r"3 of its 4 documents are not in .*other \(page1.md, page2.md, page3.md\); pass --moved"
+    with pytest.raises(UsageError, match=said):
+        world.sync(other, source="docs")
+    assert world.sync().unchanged == 4
+    summary = world.sync(other, source="docs", moved=True)
+    assert (summary.indexed, summary.deleted) == (1, 3)
 
 
 def test_a_source_that_moved_is_known_at_its_new_place(world: World) -> None:

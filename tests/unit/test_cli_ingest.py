@@ -58,6 +58,17 @@ def test_a_thousand_failures_do_not_flood_the_screen() -> None:
     assert "980 more" in lines[-1]
 
 
+def test_a_few_of_the_documents_that_were_deleted_are_named_and_all_are_in_the_json() -> None:
+    uris = tuple(f"{number}\x1b.md" for number in range(7))
+    summary = RunSummary(run_id="r", source="s", deleted=7, deleted_uris=uris)
+    lines = list(summary_lines(summary))
+    assert "7 deleted" in lines[0]
+    assert lines[-7] == "Deleted, since they are gone from the source:"
+    assert lines[-6] == "  0␛.md"
+    assert lines[-1] == "  and 2 more; quarry documents --state deleted lists all."
+    assert [each["uri"] for each in summary.to_json()["deleted"]] == list(uris)
+
+
 @pytest.mark.parametrize(
     ("standing", "text"),
     [

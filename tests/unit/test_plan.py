@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from ingest.plan import (
     Known,
     Recipe,
+    check_moved,
     check_origins,
     documents_of,
     guarded,
@@ -200,8 +202,20 @@ def test_a_name_read_from_another_place_is_refused_unless_it_was_given() -> None
     found = known(catalog, "docs")
     check_origins(found, ["/a/docs"], named=False)
     check_origins(found, ["/b/docs"], named=True)
-    with pytest.raises(UsageError, match="read from /a/docs"):
+    with pytest.raises(UsageError, match="read from /a/docs until now; pass --moved"):
         check_origins(found, ["/b/docs"], named=False)
+
+
+def test_a_move_that_would_delete_names_a_few_of_what_it_would() -> None:
+    gone = [entry(f"{number}.md") for number in range(5)]
+    known_before = replace(before(entry("a.md"), *gone), origins=("/a",))
+    plan = make_plan([item("a.md")], known_before, recipe=RECIPE)
+    check_moved(plan, known_before, ["/a"])
+    said = r"5 of its 6 documents are not in /b \(0.md, 1.md, 2.md, …\)"
+    with pytest.raises(UsageError, match=said):
+        check_moved(plan, known_before, ["/b"])
+    whole = make_plan([item(address) for address in known_before.entries], before(), recipe=RECIPE)
+    check_moved(whole, known_before, ["/b"])
 
 
 def test_the_mark_of_a_source_is_no_address_of_it() -> None:

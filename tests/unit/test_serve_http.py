@@ -32,6 +32,7 @@ from quarry.records import SearchRequest
 from quarry.settings import Settings
 from serve.health import Remembered
 from serve.http.app import create_app
+from serve.http.errors import CODES
 from serve.http.schemas import AnswerBody
 from serve.http.sign_in import SignIn
 from tests.conftest import REPO
@@ -421,6 +422,32 @@ async def test_a_body_that_is_not_right_is_named_without_its_text(
         assert response.status_code in (400, 422)
         assert set(response.json()["error"]) == {"code", "message"}
         assert "PRIVATE" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "code"),
+    [
+        ("POST", "/v1/search", b'{"question": "\xff\xfe"}', "bad_request"),
+        ("POST", "/v1/search", b"{", "invalid_request"),
+        ("POST", "/v1/search", b" " * 70_000, "body_too_large"),
+        ("GET", "/v1/search", b"", "method_not_allowed"),
+        ("GET", "/v2", b"", "not_found"),
+    ],
+)
+async def test_what_is_no_request_gets_its_code_and_a_sentence_that_says_what_to_do(
+    client: Client, method: str, path: str, content: bytes, code: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    response = await client.request(method, path, content=content, headers=headers)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (CODES[code], code)
+    assert re.search(r"[;:] (send|see) ", error["message"])
+
+
+async def test_every_status_of_the_questions_is_described(client: Client) -> None:
+    described = (await client.get("/openapi.json")).json()["paths"]["/v1/search"]["post"]
+    statuses = "200 400 401 413 422 429 500 503 504".split()
+    assert sorted(described["responses"]) == statuses
 
 
 async def test_a_body_beyond_the_limit_is_refused(client: Client) -> None:

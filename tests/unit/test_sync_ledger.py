@@ -93,7 +93,8 @@ def test_the_summary_adds_up() -> None:
             *(End(task=number, documents=1) for number in range(4)),
         ]
     )
-    books.count_deleted(2, 9)
+    books.add_deleted("old.md", 4)
+    books.add_deleted("gone.md", 5)
     summary = books.summary(
         run_id="r",
         source="s",
@@ -117,6 +118,7 @@ def test_the_summary_adds_up() -> None:
             {"uri": "2.md", "state": "corrupt", "reason": "It is broken."},
             {"uri": "3.md", "state": "partial", "reason": "Page 2 is a scan."},
         ],
+        "deleted": [{"uri": "gone.md"}, {"uri": "old.md"}],
         "left_out": [],
     }
     assert summary.exit_code == 3

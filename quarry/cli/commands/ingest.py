@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from ingest.summary import RunSummary
 
 _SHOWN_FAILURES = 20
+_SHOWN_DELETED = 5
 
 
 def ingest(
     context: typer.Context,
+    *,
     targets: Annotated[
         list[str], typer.Argument(metavar="PATH_OR_URI...", help="Files or folders to read.")
     ],
@@ -27,6 +29,13 @@ def ingest(
         str | None,
         typer.Option("--source", metavar="NAME", help="Name of the source; else the folder's."),
     ] = None,
+    moved: Annotated[
+        bool,
+        typer.Option(
+            "--moved",
+            help="The source was read from another place until now: delete what is not here.",
+        ),
+    ] = False,
     allow_mass_delete: Annotated[
         bool,
         typer.Option(
@@ -55,6 +64,7 @@ def ingest(
             settings,
             targets,
             source=source,
+            moved=moved,
             allow_mass_delete=allow_mass_delete,
             progress=shown,
         )
@@ -89,10 +99,21 @@ def summary_lines(summary: RunSummary) -> Iterator[str]:
     more = len(summary.failures) - _SHOWN_FAILURES
     if more > 0:
         yield f"  and {more} more; quarry documents lists all."
+    if summary.deleted_uris:
+        yield "Deleted, since they are gone from the source:"
+        yield from _deleted(summary)
     if summary.left_out:
         yield "Left out, since they are no documents:"
     for omission in summary.left_out:
         yield f"  {one_line(omission.uri)}  {one_line(omission.reason)}"
+
+
+def _deleted(summary: RunSummary) -> Iterator[str]:
+    for uri in summary.deleted_uris[:_SHOWN_DELETED]:
+        yield f"  {one_line(uri)}"
+    more = len(summary.deleted_uris) - _SHOWN_DELETED
+    if more > 0:
+        yield f"  and {more} more; quarry documents --state deleted lists all."
 
 
 def delete(
@@ -118,4 +139,6 @@ def delete(
     else:
         documents = "1 document" if summary.deleted == 1 else f"{summary.deleted} documents"
         print_line(f"Deleted {documents} with {summary.deleted_chunks} chunks.")
+        for failure in summary.failures:
+            print_line(f"  {failure.state.value:<12} {one_line(failure.uri)}  {failure.reason}")
     raise typer.Exit(summary.exit_code)
