@@ -6,7 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 # Text of documents, questions and file names is not ours. Escape sequences could rewrite what the
 # terminal shows, and bidirectional overrides could reorder it, so both are shown and not obeyed.
@@ -44,10 +48,13 @@ def print_note(text: str) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Aligned columns on a terminal, tab-separated lines elsewhere (for cut, grep and sort)."""
+    """Aligned columns on a terminal, tab-separated lines elsewhere (for cut, grep and sort).
+
+    The first line is the header, wherever it goes.
+    """
     cells = [[one_line(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for row in cells:
+        for row in (header, *cells):
             print_line("\t".join(row))
         return
     from rich.console import Console
@@ -58,6 +65,25 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def print_report(parts: Iterable[Table | Text]) -> None:
+    """Tables and sentences of a report, each followed by an empty line; tables as `print_table`."""
+    from rich.console import Console
+    from rich.table import Table
+
+    for part in parts:
+        if sys.stdout.isatty():
+            Console().print(part)
+        elif isinstance(part, Table):
+            if part.title:
+                print_line(one_line(str(part.title)))
+            columns = [[column.header, *column.cells] for column in part.columns]
+            for row in zip(*columns, strict=True):
+                print_line("\t".join(one_line(str(cell)) for cell in row))
+        else:
+            print_line(one_line(part.plain))
+        print_line()
 
 
 def tolerate_any_text() -> None:

@@ -108,7 +108,8 @@ def test_a_person_reads_the_reason_beside_the_state(
     settings: Settings, say: Callable[..., str]
 ) -> None:
     committed(settings, row("b\x1b.pdf", state=DocState.CORRUPT, error="It is broken.", acl=()))
-    line = say("documents").splitlines()[0].split("\t")
+    header, line = (each.split("\t") for each in say("documents").splitlines())
+    assert header == ["state", "source", "uri", "title", "chunks", "readable by", "reason"]
     assert line == ["corrupt", "shop", "b␛.pdf", "", "0", "nobody", "It is broken."]
 
 
@@ -164,7 +165,8 @@ def test_history_tells_which_revisions_a_search_of_the_past_reaches(
     assert reached() == [False, True, True, True]
     keep(settings, Kept(since=ago(15)))
     assert reached() == [False, False, True, True]
-    lines = [line.split("\t") for line in say("history", "a.md").splitlines()]
+    header, *lines = [line.split("\t") for line in say("history", "a.md").splitlines()]
+    assert (header[1], header[6]) == ("until", "--as-of")
     assert [line[6] for line in lines] == ["no", "no", "yes", "yes"]
     assert [line[1] for line in lines] == [*(line[0] for line in lines[1:]), "now"]
 

@@ -7,8 +7,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
 
-from quarry.cli.output import one_line, print_json, print_table, printable
+from quarry.cli.output import one_line, print_json, print_report, print_table, printable
 
 
 @pytest.mark.parametrize(
@@ -49,8 +51,36 @@ def test_json_gives_the_same_text_back_and_holds_no_raw_control_character(text: 
     assert not any(0x7F <= ord(character) < 0xA0 for character in printed[0])
 
 
-def test_a_table_that_no_terminal_shows_is_tab_separated(
+def test_a_table_that_no_terminal_shows_is_tab_separated_with_its_header(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_table(("uri", "state"), [("a\tb\x1b.md", "indexed"), ("c.md", 3)])
-    assert capsys.readouterr().out == "a b␛.md\tindexed\nc.md\t3\n"
+    assert capsys.readouterr().out == "uri\tstate\na b␛.md\tindexed\nc.md\t3\n"
+    print_table(("uri", "state"), [])
+    assert capsys.readouterr().out == "uri\tstate\n"
+
+
+def test_a_table_on_a_terminal_has_the_same_header(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_table(("uri", "state"), [("a.md", "indexed")])
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split() == ["uri", "state"]
+    assert line.split() == ["a.md", "indexed"]
+
+
+def test_the_tables_of_a_report_are_tab_separated_too(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("case", "why", title=Text("what failed"))
+    table.add_row(Text("a\x1b"), "a long reason " * 30)
+    print_report([table, Text("gained: none")])
+    assert capsys.readouterr().out.split("\n") == [
+        "what failed",
+        "case\twhy",
+        "a␛\t" + " ".join(["a long reason"] * 30),
+        "",
+        "gained: none",
+        "",
+        "",
+    ]

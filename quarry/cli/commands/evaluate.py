@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,7 @@ from quarry.cli.evaluating import (
     opening,
     remote_token,
 )
-from quarry.cli.output import print_json, print_line, print_note
+from quarry.cli.output import print_json, print_note, print_report
 from quarry.errors import UsageError
 from quarry.records import Mode
 from quarry.settings import Settings
@@ -286,17 +285,7 @@ def _write(
         return
     from evals.reporting.report import tables
 
-    screen = console()
-    for each in tables(report):
-        screen.print(each)
-        print_line()
-
-
-def console() -> Any:
-    from rich.console import Console
-
-    # A table that is not for a screen keeps all its columns.
-    return Console(width=None if sys.stdout.isatty() else 200)
+    print_report(tables(report))
 
 
 _TOLD_EVERY = 25

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quarry.cli.commands.evaluate import console
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.output import print_json, print_note
+from quarry.cli.output import print_json, print_note, print_report
 from quarry.cli.progress import progress_display
 from quarry.settings import Settings
 
@@ -62,7 +61,7 @@ def beir(
         return
     from evals.reporting.report import beir_table
 
-    console().print(beir_table(report))
+    print_report([beir_table(report)])
 
 
 def _ingest(settings: Settings, corpus: Path) -> None:
