@@ -48,3 +48,8 @@ def row_id(chunk: str, token: str) -> str:
 def chunk_of(row: str) -> str:
     """The chunk that a row is of."""
     return row.partition(".")[0]
+
+
+def token_of(row: str) -> str:
+    """The revision that a row belongs to."""
+    return row.partition(".")[2]

@@ -7,16 +7,18 @@ from typing import Any
 from quarry.settings import ElasticsearchSettings
 
 KEYWORD = {"type": "keyword"}
+FILTERED = {"type": "keyword", "doc_values": False}
+"""Only ever looked for: no columns of it are written, which sorting and counting would need."""
 PAYLOAD = {"type": "object", "enabled": False}
 """Kept in _source and given back, never indexed."""
 
 LABELS: dict[str, Any] = {
-    "source": KEYWORD,
-    "tenant": KEYWORD,
-    "acl": KEYWORD,
-    "series": KEYWORD,
-    "version_key": KEYWORD,
-    "status": KEYWORD,
+    "source": FILTERED,
+    "tenant": FILTERED,
+    "acl": FILTERED,
+    "series": FILTERED,
+    "version_key": FILTERED,
+    "status": FILTERED,
     "effective": {"type": "integer"},  # yyyymmdd
     "metadata": {"type": "flattened"},
 }
@@ -25,10 +27,10 @@ CHUNKS: dict[str, Any] = {
     **LABELS,
     "row_id": KEYWORD,  # _id cannot be sorted by
     "doc_id": KEYWORD,
-    "revision": KEYWORD,
+    "revision": FILTERED,
     "ordinal": {"type": "integer"},
-    "text_hash": KEYWORD,
-    "identifiers": KEYWORD,
+    "text_hash": FILTERED,
+    "identifiers": FILTERED,
     # Terms come from quarry.text.analyze, joined by spaces: one analysis for every store.
     "terms": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
     "chunk": PAYLOAD,

@@ -9,6 +9,7 @@ from typing import Any
 from quarry.access import Everything, Filter
 from quarry.access.compile_elasticsearch import elasticsearch_fields, to_elasticsearch
 from quarry.errors import RowsRejected
+from quarry.ids import token_of
 from quarry.records import Chunk, Hit, RowRef, TextRow
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
@@ -139,17 +140,17 @@ class ElasticsearchText:
                 query=query,
                 size=min(limit, 10_000),
                 sort=["_score", {"row_id": "asc"}],
-                source={"excludes": ["terms"]},
+                source=False,  # most hits are never read, and `fetch` knows many of those that are
+                docvalue_fields=["doc_id"],
                 track_total_hits=False,
             )
         )
         return [
             Hit(
-                row_id=hit["_source"]["row_id"],
-                doc_id=hit["_source"]["doc_id"],
-                revision=hit["_source"]["revision"],
+                row_id=hit["_id"],
+                doc_id=hit["fields"]["doc_id"][0],
+                revision=token_of(hit["_id"]),
                 score=float(hit["_score"] or 0.0),
-                chunk=codec.chunk_from_json(hit["_source"]["chunk"]),
             )
             for hit in answer["hits"]["hits"]
         ]
