@@ -61,7 +61,7 @@ def open_live(settings: Settings, embedder: Fingerprinted | None) -> tuple[Gener
         if embedder is None:
             live = registry.live()
             if live is None:
-                raise UsageError("Nothing has been ingested yet; run 'quarry ingest PATH' first.")
+                raise UsageError("Nothing has been ingested yet; run: quarry ingest FOLDER")
             return live, open_stores(settings, live.name)
         return _open_or_create(registry, settings, embedder.fingerprint)
 

@@ -26,25 +26,31 @@ class Live:
 @contextmanager
 def live_catalog(settings: Settings) -> Iterator[Live | None]:
     """The live generation's catalog; None if nothing was ever ingested. Raises StoreError."""
-    if is_embedded_and_new(settings):
-        yield None
-        return
-    from quarry.stores.factory import open_catalog, open_registry
-
-    with closing(open_registry(settings)) as registry:
-        generation = registry.live()
+    generation = live_generation(settings)
     if generation is None:
         yield None
         return
+    from quarry.stores.factory import open_catalog
+
     with closing(open_catalog(settings, generation.name)) as catalog:
         yield Live(generation=generation, catalog=catalog)
 
 
-def is_embedded_and_new(settings: Settings) -> bool:
-    """True if the one file that everything would be in does not exist: looking must not make it."""
+def live_generation(settings: Settings) -> Generation | None:
+    """What readers see, or None; nothing is created by looking. Raises StoreError."""
+    from quarry.stores.factory import open_registry
     from quarry.stores.sqlite import FILE_NAME
 
-    return settings.stores.text == "sqlite" and not (settings.data_dir / FILE_NAME).exists()
+    if settings.stores.text == "sqlite" and not (settings.data_dir / FILE_NAME).exists():
+        return None
+    with closing(open_registry(settings)) as registry:
+        return registry.live()
+
+
+def need_index(settings: Settings) -> None:
+    """Raises UsageError before anything was ingested: to load models for that would be in vain."""
+    if live_generation(settings) is None:
+        raise UsageError(NOTHING_YET)
 
 
 def rows(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
-from quarry.cli.catalog import is_embedded_and_new
+from quarry.cli.catalog import live_generation
 from quarry.cli.check import Check, Verdict, checked
 from quarry.errors import QuarryError
-from quarry.records import Generation
 from quarry.settings import Settings
 
 
@@ -18,7 +16,7 @@ def index_check(settings: Settings) -> Check:
     from quarry.generations import certain_differences, way_back
 
     try:
-        live = None if is_embedded_and_new(settings) else _live(settings)
+        live = live_generation(settings)
         if live is None:
             return Check(
                 group="index",
@@ -68,10 +66,3 @@ def _file(name: str, path: Path, load: Callable[[], object], fix: str) -> Check:
         return checked("files", name, False, str(error), fix)
     there = path.is_file()  # nothing reads a calibration without a threshold
     return checked("files", name, there, str(path) if there else f"there is no file {path}", fix)
-
-
-def _live(settings: Settings) -> Generation | None:
-    from quarry.stores.factory import open_registry
-
-    with closing(open_registry(settings)) as registry:
-        return registry.live()

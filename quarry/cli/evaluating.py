@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.catalog import need_index
 from quarry.cli.output import print_note
 from quarry.cli.progress import progress_display
 from quarry.cli.server import RunningServer
@@ -79,8 +79,7 @@ def opening(
     @contextmanager
     def opened() -> Iterator[System]:
         own = indexed(settings, documents)
-        if is_embedded_and_new(own):
-            raise UsageError(NOTHING_YET)
+        need_index(own)
         with open_system(own) as system:
             yield system
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quarry.cli.catalog import NOTHING_YET
 from quarry.cli.commands.ask import principal_of, request_of
 from quarry.cli.main import run
 from quarry.errors import ConfigError
 from quarry.records import Principal
-from quarry.settings import AccessSettings, Settings
+from quarry.settings import AccessSettings, Settings, load_settings
+from quarry.stores.factory import open_registry
 
 
 @pytest.fixture
@@ -94,6 +97,32 @@ def test_what_cannot_be_asked_ends_in_one_sentence_before_a_model_is_loaded(
     assert printed.err.count("\n") == 1
     assert said in printed.err
     assert not (tmp_path / ".quarry").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ask why?", "search why?", "explain why?", "verify", "delete x", "history x", "calibrate set"],
+)
+def test_after_an_ingest_of_an_empty_folder_there_is_still_nothing_and_no_model_is_loaded(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
+    (tmp_path / "quarry.yaml").touch()
+    (tmp_path / "empty").mkdir()
+    case = '{"id": "a", "question": "why?", "kind": "unanswerable", "status": "refused"}'
+    (tmp_path / "set").write_text(case + "\n")
+    assert run(["ingest", "empty"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "empty: there is no document to read; check the path.\n"
+    assert run(command.split()) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"{NOTHING_YET}\n")
+    with closing(open_registry(load_settings(tmp_path / "quarry.yaml"))) as registry:
+        assert registry.generations() == []
 
 
 @pytest.mark.parametrize(

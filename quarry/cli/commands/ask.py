@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from quarry import past
-from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.catalog import need_index
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import print_json, print_line, print_note
 from quarry.cli.render import answer_lines, search_lines
 from quarry.cli.server import RunningServer
-from quarry.errors import UsageError
 from quarry.records import Mode, Principal, SearchRequest
 from quarry.settings import Settings
 
@@ -171,8 +170,7 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
             )
         body = server.post(f"/v1/{kind}", query, deadline_s=settings.serve.deadline_s)
         return Reply(body=body, seconds=time.monotonic() - began)
-    if is_embedded_and_new(settings):
-        raise UsageError(NOTHING_YET)
+    need_index(settings)
     from serve.engine import open_engine
     from serve.http.explanations import explanation_json
     from serve.http.schemas import answer_json, search_json

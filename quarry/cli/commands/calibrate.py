@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.catalog import need_index
 from quarry.cli.commands.ask import request_of
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import print_json, print_line, print_table
@@ -87,8 +87,7 @@ def _collected(settings: Settings, cases: Sequence[Case]) -> list[Scored]:
     from serve.engine import open_engine
     from serve.http.schemas import search_json
 
-    if is_embedded_and_new(settings):
-        raise UsageError(NOTHING_YET)
+    need_index(settings)
     plain = settings.model_copy(
         update={"retrieval": settings.retrieval.model_copy(update={"select": SelectSettings()})}
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quarry.cli.catalog import need_index
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.interrupt import interruptible
 from quarry.cli.output import one_line, print_json, print_line
@@ -79,6 +80,9 @@ def ingest(
 
 def summary_lines(summary: RunSummary) -> Iterator[str]:
     """What a run did, in words; every failure has its name and reason."""
+    if not (summary.listed or summary.deleted or summary.failures or summary.left_out):
+        yield f"{one_line(summary.source)}: there is no document to read; check the path."
+        return
     counts = ((summary.indexed, "indexed"), (summary.unchanged, "unchanged"))
     rarer = ((summary.deleted, "deleted"), (summary.failed, "failed"))
     parts = [f"{count} {word}" for count, word in counts]
@@ -131,6 +135,7 @@ def delete(
     change and are ingested again.
     """
     settings = settings_of(context, config)
+    need_index(settings)
     from ingest.sync import delete_documents
 
     summary = delete_documents(settings, doc_ids_or_uris=names)

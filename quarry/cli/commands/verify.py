@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quarry.cli.catalog import NOTHING_YET, is_embedded_and_new
+from quarry.cli.catalog import need_index
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line, print_note
 from quarry.cli.progress import duration
-from quarry.errors import UsageError
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,8 +46,7 @@ def verify(
 
 def run_verify(settings: Settings, *, repair: bool) -> VerifyReport:
     """Opens the live generation without a model. Raises UsageError, DataDirBusy, StoreError."""
-    if is_embedded_and_new(settings):
-        raise UsageError(NOTHING_YET)
+    need_index(settings)
     from quarry.generations import open_live
     from quarry.stores.milvus_lite import vector_server, writer_lock
     from quarry.verify import verify as compare
