@@ -55,6 +55,9 @@ LOCAL_RAY = {
 }
 """Environment of a local Ray; what is set already stays."""
 
+JSON_LINES = {"RAY_DISABLE_WORKER_LOG_PREFIX": "1"}
+"""Lines of replicas name their part themselves; before JSON a prefix would break it."""
+
 Ready = Callable[[str], None]
 
 
@@ -90,7 +93,8 @@ def serving(settings: Settings) -> Iterator[str]:
     token = secrets.token_urlsafe(32)
     with ExitStack() as stack:
         stack.enter_context(_only_server(settings.data_dir))
-        own = stack.enter_context(_ray())  # forks, so before threads of the vector server
+        # It forks, so it comes before the threads of the vector server.
+        own = stack.enter_context(_ray(settings.telemetry.log_format))
         if own:
             _check_gpus(settings)
         stack.enter_context(vector_server(settings))
@@ -140,7 +144,7 @@ def _why(status: Any, error: RuntimeError) -> QuarryError:
 
 
 @contextmanager
-def _ray() -> Iterator[bool]:
+def _ray(log_format: str) -> Iterator[bool]:
     """The Ray that this process uses already, or (true) one of its own, without dashboard."""
     known = sys.modules.get("ray")
     if known is not None and known.is_initialized():
@@ -149,7 +153,7 @@ def _ray() -> Iterator[bool]:
         finally:
             known.serve.shutdown()
         return
-    for name, value in LOCAL_RAY.items():
+    for name, value in {**LOCAL_RAY, **(JSON_LINES if log_format == "json" else {})}.items():
         os.environ.setdefault(name, value)
     import ray  # reads some of these when it is imported
     import ray.serve

@@ -192,7 +192,7 @@ class Gateway:
 
 def _prepare(settings: Settings) -> None:
     """Logs of this replica as set, and all cores for its models, which take turns anyway."""
-    configure_logging(settings.telemetry)
+    configure_logging(settings.telemetry, part=serve.get_replica_context().deployment)
     os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
 
 

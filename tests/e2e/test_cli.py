@@ -332,7 +332,7 @@ def served(folder: Path) -> Iterator[RunningServer]:
         process = subprocess.Popen(
             command("serve", "--port", "0"),
             cwd=folder,
-            env=environment(),
+            env=environment(QUARRY_TELEMETRY__LOG_FORMAT="json"),
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -345,9 +345,16 @@ def served(folder: Path) -> Iterator[RunningServer]:
             assert process.wait(60) == 0
     assert RunningServer.find(folder / ".quarry") is None
     assert "Traceback" not in (folder / "serve.log").read_text()
-    at_the_end = (folder / "serve.log").read_text()[printed:].splitlines()
-    (last,) = [line for line in at_the_end if not line.startswith("(ServeReplica:quarry:")]
-    assert last.endswith("stopped")  # a line of ours, and none of Ray's
+    log = (folder / "serve.log").read_text()
+    (last,) = [event for event in events(log[printed:]) if "part" not in event]
+    assert last["event"] == "stopped"  # a line of ours, and none of Ray's
+    assert {event["part"] for event in events(log) if "part" in event} >= {"gateway"}
+
+
+def events(log: str) -> list[dict[str, Any]]:
+    """Lines of the log; each is JSON, save the one for the person at the terminal."""
+    lines = [line for line in log.splitlines() if not line.startswith("Serving at ")]
+    return [json.loads(line) for line in lines]
 
 
 def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> RunningServer:

@@ -27,6 +27,17 @@ def test_an_event_is_one_line_of_json_with_its_fields(logs: io.StringIO) -> None
     assert "timestamp" in event
 
 
+@pytest.mark.parametrize(("log_format", "named"), [("json", True), ("text", False)])
+def test_a_line_of_json_names_the_part_that_wrote_it(
+    logs: io.StringIO, log_format: str, named: bool
+) -> None:
+    settings = TelemetrySettings.model_validate({"log_format": log_format})
+    configure_logging(settings, stream=logs, part="gateway")
+    structlog.get_logger("x").info("request")
+    logging.getLogger("library").warning("from a library")
+    assert logs.getvalue().count("gateway") == (2 if named else 0)
+
+
 @pytest.mark.parametrize("log_format", ["json", "text"])
 def test_private_fields_are_redacted_however_deep_they_are(
     logs: io.StringIO, log_format: str
