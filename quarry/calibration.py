@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from quarry.errors import ConfigError
 from quarry.settings import Settings
+from quarry.settings_file import model_name
 
 MADE_BY = "quarry calibrate QUESTIONS"
 
@@ -48,7 +49,7 @@ class Calibration(BaseModel):
 
 def reranker_name(settings: Settings) -> str:
     """What must be the same for a calibration to hold: the kind and the model behind it."""
-    model = settings.reranker.model or settings.embedder.model
+    model = model_name(settings.reranker.model or settings.embedder.model)
     return f"{settings.reranker.kind}:{model}"
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any, get_args
-
-from pydantic import SecretStr
+from typing import Any
 
 from quarry.ids import digest
 from quarry.settings import Settings
-from quarry.settings_file import key_paths
+from quarry.settings_file import is_secret, key_paths
 
 _SHAPING = frozenset(
     {
@@ -51,7 +49,7 @@ def marks(settings: Settings) -> dict[str, str]:
     return {
         key: digest(json.dumps(_at(values, key)))
         for key, info in key_paths(Settings)
-        if key.partition(".")[0] in _SHAPING and SecretStr not in get_args(info.annotation)
+        if key.partition(".")[0] in _SHAPING and not is_secret(info)
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -22,8 +22,17 @@ from pydantic import (
 
 from quarry.errors import ConfigError
 from quarry.settings_answers import AnswerSettings
-from quarry.settings_file import Section, drop_empty_sections, explain, overlay, read_yaml
+from quarry.settings_file import (
+    Section,
+    drop_empty_sections,
+    explain,
+    model_anchored,
+    overlay,
+    read_yaml,
+)
 from quarry.settings_retrieval import RetrievalSettings, anchored
+
+S = TypeVar("S", bound=Section)
 
 CONFIG_NAME = "quarry.yaml"
 ENV_PREFIX = "QUARRY_"
@@ -354,15 +363,30 @@ def load_settings(path: Path, environ: Mapping[str, str] | None = None) -> Setti
 
 
 def _anchored(settings: Settings, base: Path) -> Settings:
+    """Its paths made absolute against the folder of the settings file."""
     users = settings.access.users_file
-    access = settings.access.model_copy(
-        update={"users_file": base / users.expanduser() if users else None}
+    access = _with(settings.access, users_file=base / users.expanduser() if users else None)
+    generator = settings.generator
+    if generator.kind == "vllm":  # for other kinds it is a name, and never a path
+        lora = generator.vllm.lora and str(base / Path(generator.vllm.lora).expanduser())
+        vllm = _with(generator.vllm, lora=lora)
+        generator = _with(generator, model=model_anchored(generator.model, base), vllm=vllm)
+    entailment = settings.answers.entailment
+    entailment = _with(entailment, model=model_anchored(entailment.model, base))
+    return _with(
+        settings,
+        data_dir=base / settings.data_dir.expanduser(),
+        access=access,
+        retrieval=anchored(settings.retrieval, base),
+        embedder=_with(settings.embedder, model=model_anchored(settings.embedder.model, base)),
+        reranker=_with(settings.reranker, model=model_anchored(settings.reranker.model, base)),
+        generator=generator,
+        answers=_with(settings.answers, entailment=entailment),
     )
-    data_dir = base / settings.data_dir.expanduser()
-    retrieval = anchored(settings.retrieval, base)
-    return settings.model_copy(
-        update={"data_dir": data_dir, "access": access, "retrieval": retrieval}
-    )
+
+
+def _with(section: S, **changed: object) -> S:
+    return section.model_copy(update=changed)
 
 
 def _underlay(given: Any, defaults: Mapping[str, Any]) -> Any:

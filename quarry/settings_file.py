@@ -98,6 +98,10 @@ def named_sections_of(info: FieldInfo) -> type[BaseModel] | None:
     return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
 
 
+def is_secret(info: FieldInfo) -> bool:
+    return SecretStr in _alternatives(info.annotation)
+
+
 def drop_empty_sections(model: type[BaseModel], raw: dict[str, Any]) -> None:
     """Removes sections without keys: a file with every key commented out means all defaults."""
     for name, info in model.model_fields.items():
@@ -158,6 +162,18 @@ def explain(error: ValidationError, origin: str, model: type[BaseModel]) -> Conf
     if not key:
         return ConfigError(f"{origin}: {message}.{more}")
     return ConfigError(f"{origin}: '{key}' is not right: {message}.{more}")
+
+
+def model_anchored(model: str, base: Path) -> str:
+    """A model's folder made absolute; a hub id, and a name of another kind, stay as they are."""
+    path = Path(model).expanduser()
+    is_path = model.startswith((".", "~")) or (bool(model) and (base / path).is_dir())
+    return str(base / path) if is_path else model
+
+
+def model_name(model: str) -> str:
+    """What a model is called wherever it is: a folder may move."""
+    return Path(model).name if Path(model).is_absolute() else model
 
 
 def key_paths(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -20,6 +20,7 @@ from quarry.cli.server import RunningServer
 from quarry.errors import ParseError, UsageError
 from quarry.records import Message, Mode, ParsedDocument, Principal, SearchRequest
 from quarry.settings import Settings
+from quarry.settings_file import model_name
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
@@ -153,11 +154,11 @@ def described(settings: Settings) -> str:
     """What decides the answers of these settings, in a line."""
     retrieval, chunking, reranker = settings.retrieval, settings.chunking, settings.reranker
     generator = " ".join(
-        part for part in (settings.generator.kind, settings.generator.model) if part
+        part for part in (settings.generator.kind, model_name(settings.generator.model)) if part
     )
     rerank = f"{reranker.kind} to depth {reranker.depth}" if reranker.kind != "none" else "none"
     return (
-        f"embedder {settings.embedder.model}; chunks of {chunking.min_tokens} to "
+        f"embedder {model_name(settings.embedder.model)}; chunks of {chunking.min_tokens} to "
         f"{chunking.max_tokens} tokens; {retrieval.candidates} candidates a leg, RRF k "
         f"{retrieval.rrf_k}; reranker {rerank}; generator {generator}; "
         f"{retrieval.evidence_chunks} passages sent"

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from quarry.cli.describe import kind_of, yaml_value
 from quarry.cli.output import print_note
 from quarry.settings import CLUSTER_DEFAULTS, NOT_SETTINGS, Settings
-from quarry.settings_file import named_sections_of, section_of
+from quarry.settings_file import is_secret, key_paths, named_sections_of, section_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -29,10 +29,20 @@ _CONFIGURATION_HEAD = """\
 
 <!-- Made by `make docs` from quarry/settings.py: edit the descriptions there. -->
 
-Settings are one YAML file and the environment. `quarry init` writes the file with every key in it.
+Settings are one YAML file and the environment. `quarry init` writes the file with every key in it;
+it may be as short as what differs from the defaults:
+
+```yaml
+data_dir: /srv/quarry
+sources:
+  default: {{default_acl: [staff]}}
+access: {{users_file: users.yaml}}
+serve: {{host: 0.0.0.0, port: 8000}}
+generator: {{kind: openai, model: qwen3-8b, base_url: "http://127.0.0.1:8001/v1"}}
+```
 
 - The file is the one that `--config` names, else the one that `QUARRY_CONFIG` names, else
-  `quarry.yaml` in the working directory. Paths in it are relative to the file.
+  `quarry.yaml` in the working directory. Paths in it and in variables are relative to the file.
 - An environment variable wins over the file: `QUARRY_SERVE__PORT=9000` sets `serve.port`, two
   underscores stand for the dot. Numbers, booleans and lists are written as in YAML:
   `QUARRY_SOURCES__DEFAULT__DEFAULT_ACL='[public]'`.
@@ -40,7 +50,15 @@ Settings are one YAML file and the environment. `quarry init` writes the file wi
   code 2. Left alone are {not_settings}, and the variables
   that Kubernetes makes for a service named `quarry`.
 - A section with no keys, and a key that is not there, mean the default.
-- Secrets are better given by environment than by file; they appear in no log and no error.
+- Secrets are better given by environment than by file; they appear in no log and no error. They are
+  {secrets}.
+- A command reads its settings when it starts. `quarry serve` keeps those that it was started with
+  until it is started again; only the users file is followed while it runs.
+- Model, prompts and `max_tokens` of `embedder`, and all of `chunking`, belong to the index: with
+  others it is refused (exit code 2). Set them before the first ingest, or ingest into another
+  `data_dir`; in a cluster into another `stores.elasticsearch.index_prefix` and
+  `stores.milvus.collection_prefix`.
+- `quarry doctor` checks what is set: models, servers, files, and whether the index fits.
 - `profile: cluster` has other defaults for these:
 {cluster}
 """
@@ -50,7 +68,10 @@ def configuration_page() -> str:
     """The whole of docs/configuration.md."""
     cluster = "\n".join(f"  - `{key}: {value}`" for key, value in _flat(CLUSTER_DEFAULTS))
     others = " and ".join(f"`{name}`" for name in sorted(NOT_SETTINGS))
-    parts = [_CONFIGURATION_HEAD.format(cluster=cluster, not_settings=others)]
+    secrets = ", ".join(f"`{key}`" for key, info in key_paths(Settings) if is_secret(info))
+    parts = [
+        _CONFIGURATION_HEAD.format(cluster=cluster, not_settings=others, secrets=secrets),
+    ]
     parts.extend(_section_tables(Settings, ""))
     return "\n".join(parts)
 

@@ -193,6 +193,18 @@ def test_a_threshold_without_a_reranker_is_an_error(tmp_path: Path) -> None:
         load_settings(path, {})
 
 
+def test_a_calibration_holds_for_its_reranker_wherever_its_folder_is() -> None:
+    places = ("/models/ce", "/elsewhere/ce")
+    named = [Settings.model_validate(cross_encoder(place)) for place in places]
+    assert {reranker_name(settings) for settings in named} == {"cross_encoder:ce"}
+    hub = Settings.model_validate(cross_encoder("BAAI/bge-reranker-base"))
+    assert reranker_name(hub) == "cross_encoder:BAAI/bge-reranker-base"
+
+
+def cross_encoder(model: str) -> dict[str, Any]:
+    return {"reranker": {"kind": "cross_encoder", "model": model}}
+
+
 def test_the_calibration_file_is_found_beside_the_settings(tmp_path: Path) -> None:
     path = tmp_path / "quarry.yaml"
     path.write_text("retrieval: {select: {threshold: 0.1, calibration_file: c.json}}")

@@ -125,6 +125,43 @@ def test_paths_are_relative_to_the_file_and_not_to_the_working_directory(
     assert loaded.access.users_file == tmp_path / "conf" / "users.yaml"
 
 
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("./models/e5", "{base}/models/e5"),
+        ("../e5", "{base}/../e5"),
+        ("models/here", "{base}/models/here"),
+        ("intfloat/e5-small", "intfloat/e5-small"),
+        ("packaged:all-MiniLM-L6-v2", "packaged:all-MiniLM-L6-v2"),
+        ("/models/e5", "/models/e5"),
+        ("fake", "fake"),
+    ],
+)
+def test_the_folder_of_a_model_is_relative_to_the_file_too(
+    tmp_path: Path, model: str, expected: str
+) -> None:
+    (tmp_path / "models" / "here").mkdir(parents=True)
+    vllm = {"kind": "vllm", "model": model, "vllm": {"lora": "adapter"}}
+    text = yaml.safe_dump(
+        {
+            "embedder": {"model": model},
+            "reranker": {"kind": "cross_encoder", "model": model},
+            "generator": vllm,
+            "answers": {"entailment": {"model": model}},
+        }
+    )
+    loaded = load(tmp_path, text)
+    named = (loaded.embedder, loaded.reranker, loaded.generator, loaded.answers.entailment)
+    assert {each.model for each in named} == {expected.format(base=tmp_path)}
+    assert loaded.generator.vllm.lora == str(tmp_path / "adapter")
+
+
+def test_a_model_that_is_a_name_of_an_endpoint_is_no_path(tmp_path: Path) -> None:
+    (tmp_path / "qwen").mkdir()
+    text = "generator: {kind: openai, model: qwen, base_url: 'http://127.0.0.1:1/v1'}"
+    assert load(tmp_path, text).generator.model == "qwen"
+
+
 # ------------------------------------------------------------------------------- environment
 
 
