@@ -89,11 +89,13 @@ async def retrieve(
         if short and passes < MOST_PASSES and (checker.leave_out() or limit < MOST_ROWS):
             limit = min(2 * limit, MOST_ROWS)
             continue
-        if await checker.read(rows, wanted, threads) or looked_again >= LOOKS:
+        first = rows.first(wanted)
+        leading = _leading(first.values(), checker.keep, asked.rrf_k)
+        if await checker.read(leading, rows, threads) or looked_again >= LOOKS:
             break
         looked_again += 1
         checker.forget()
-    found = checker.found(rows, wanted)
+    found = checker.found(leading, rows, first)
     kept = {"dense": len(found.dense), "lexical": len(found.lexical)}
     checked = StageRecord(
         stage="catalog",
@@ -138,7 +140,7 @@ class _Checker:
     def __init__(self, asked: Asked, index: Index, *, keep: int | None) -> None:
         self._asked = asked
         self._index = index
-        self._keep = keep
+        self.keep = keep
         """How many of the first are read; None: all."""
         self._began = index.clock()
         self.ms = 0.0
@@ -173,9 +175,9 @@ class _Checker:
         self._chunks.update({hit.row_id: hit.chunk for hit in hits if hit.chunk})
         names = {hit.doc_id for hit in hits} | set(self.left_out.values())
         rows = {hit.row_id for hit in hits}
-        if self._keep is not None:
+        if self.keep is not None:
             found = ([hit.row_id for hit in leg] for leg in legs.values())
-            rows = set(_leading(found, self._keep, self._asked.rrf_k))
+            rows = set(_leading(found, self.keep, self._asked.rrf_k))
         view, _ = await asyncio.gather(
             threads(View.read, self._index.catalog, names, self._asked),
             self._fetch(rows, threads),
@@ -184,21 +186,19 @@ class _Checker:
         self.ms += (time.perf_counter() - start) * 1000
         return judged
 
-    async def read(self, rows: _Rows, wanted: int, threads: Threads) -> bool:
-        """Reads the texts of what leads. False if one is gone: its row was replaced since the
+    async def read(self, leading: Sequence[str], rows: _Rows, threads: Threads) -> bool:
+        """Reads the texts of these chunks. False if one is gone: its row was replaced since the
         search."""
         start = time.perf_counter()
-        leading = self._lead(rows, wanted)
         await self._fetch((rows.row_ids[chunk] for chunk in leading), threads)
         gone = {rows.admitted[c].revision for c in leading if rows.row_ids[c] not in self._chunks}
         self.ms += (time.perf_counter() - start) * 1000
         return not self._moved(gone)
 
-    def found(self, rows: _Rows, wanted: int) -> Found:
-        legs = rows.first(wanted)
+    def found(self, leading: Sequence[str], rows: _Rows, legs: Mapping[str, Scores]) -> Found:
         candidates = {
             chunk: Candidate(chunk=self._chunks[row], document=rows.admitted[chunk])
-            for chunk in self._lead(rows, wanted)
+            for chunk in leading
             if (row := rows.row_ids[chunk]) in self._chunks
         }
         return Found(
@@ -207,9 +207,6 @@ class _Checker:
             lexical=legs.get("lexical", {}),
             dropped=tuple(self._dropped.values()),
         )
-
-    def _lead(self, rows: _Rows, wanted: int) -> list[str]:
-        return _leading(rows.first(wanted).values(), self._keep, self._asked.rrf_k)
 
     async def _fetch(self, row_ids: Iterable[str], threads: Threads) -> None:
         missing = set(row_ids) - self._chunks.keys()
