@@ -203,8 +203,8 @@ class ElasticsearchCatalog:
         return sum(count for doc_id, count in trimmed.items() if doc_id not in moved)
 
     def kept(self) -> Kept:
-        found = self._cluster.call(lambda c: c.mget(index=self._entries, ids=[KEPT]))["docs"][0]
-        return codec.kept_from_json(found["_source"]["entry"]) if found.get("found") else Kept()
+        found = self._cluster.mget(self._entries, ids=[KEPT])
+        return codec.kept_from_json(found[0]["_source"]["entry"]) if found else Kept()
 
     def keep(self, kept: Kept) -> None:
         document = {"key": KEPT, "source": "", "entry": codec.kept_to_json(kept)}
@@ -238,9 +238,8 @@ class ElasticsearchCatalog:
         """Realtime read of stored rows, by id."""
         found: dict[str, Any] = {}
         for start in range(0, len(ids), PAGE):
-            request = {"index": self._documents, "ids": list(ids[start : start + PAGE])}
-            answer = self._cluster.call(lambda c, r=request: c.mget(**r))  # type: ignore[misc]
-            found |= {hit["_id"]: hit for hit in answer["docs"] if hit.get("found")}
+            hits = self._cluster.mget(self._documents, ids=list(ids[start : start + PAGE]))
+            found |= {hit["_id"]: hit for hit in hits}
         return found
 
 

@@ -25,6 +25,7 @@ BULK_BYTES = 8 * 1024 * 1024
 """Elasticsearch's own advice for one bulk request is 5–15 MB."""
 PAGE = 1000
 TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
+NO_INDEX = "index_not_found_exception"
 
 
 class _Json(es.OrjsonSerializer):  # type: ignore[misc]
@@ -127,6 +128,28 @@ class Cluster:
             ) from None
         return rejected
 
+    def mget(self, index: str, **what: Any) -> list[dict[str, Any]]:
+        """Realtime read of rows by `ids` or `docs`; those that are not there are left out.
+
+        While a shard is on its way back, the answer has an error in the place of each of its rows:
+        these are not missing, and are asked for again. Raises StoreUnavailable.
+        """
+
+        def read(client: es.Elasticsearch) -> list[dict[str, Any]]:
+            rows: list[dict[str, Any]] = client.mget(index=index, **what)["docs"]
+            errors = {row["error"].get("type") for row in rows if "error" in row}
+            if errors - {NO_INDEX}:
+                raise ItemsPending(f"{len(rows)} rows cannot be read for now")
+            return [row for row in rows if row.get("found")]
+
+        try:
+            return self.call(read)
+        except ItemsPending:
+            raise StoreUnavailable(
+                f"Elasticsearch at {self.settings.url} had no shard of {index} to read from for "
+                f"{self.settings.total_s:.0f} s; look at its health, then run again."
+            ) from None
+
     def pages(
         self,
         index: str,
@@ -144,6 +167,7 @@ class Cluster:
             size = PAGE if left is None else min(PAGE, left)
             request: dict[str, Any] = {
                 "index": index,
+                "allow_partial_search_results": False,  # a row that is left out would count as gone
                 "query": query,
                 "sort": [{sort: "asc"}],
                 "size": size,
@@ -164,7 +188,7 @@ class Cluster:
 
 
 class ItemsPending(QuarryError):
-    """Some items of a bulk request failed for a passing reason (429 and such)."""
+    """Some items of a request failed for a passing reason (429 and such)."""
 
 
 def is_transient(error: BaseException) -> bool:

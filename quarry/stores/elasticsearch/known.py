@@ -74,5 +74,4 @@ class KnownRows(Generic[T]):
                 {"_id": key, "_source": False if key in known else self._wanted}
                 for key in ids[start : start + PAGE]
             ]
-            answer = self._cluster.call(lambda c, d=docs: c.mget(index=self._index, docs=d))  # type: ignore[misc]
-            yield from (hit for hit in answer["docs"] if hit.get("found"))
+            yield from self._cluster.mget(self._index, docs=docs)
