@@ -105,4 +105,9 @@ def any_of(parts: list[str]) -> str:
 
 
 def _joined(word: str, parts: list[str]) -> str:
-    return f"({word.join(parts)})" if len(parts) > 1 else "".join(parts)
+    """In halves of halves: a server reads `a or b or c` as `(a or b) or c`, and refuses a search
+    whose expressions lie more than some 48 deep in each other."""
+    if len(parts) < 2:
+        return "".join(parts)
+    half = (len(parts) + 1) // 2
+    return f"({_joined(word, parts[:half])}{word}{_joined(word, parts[half:])})"

@@ -10,6 +10,9 @@ from tests.contract.rows import labels
 
 NASTY = "a\"b'c\\d\ne%f_g*h{i}(j)"
 
+MANY = tuple(f"R{number}" for number in range(200))
+"""Values that no row has, nearly as many as a filter may name."""
+
 LABELLED: dict[str, Labels] = {
     "a": labels(acl=("public",), series="HR-014", version="9", effective=date(2025, 7, 1)),
     "b": labels(acl=("hr", "user:ana"), series="HR-014", version="10", effective=date(2026, 7, 1)),
@@ -44,6 +47,9 @@ CASES: list[tuple[str, Filter, str]] = [
     ("metadata fraction", Compare("share", Op.GE, 0.25), "e"),
     ("metadata truth", Compare("signed", Op.EQ, True), "d"),
     ("metadata in", In("region", ("CA", "US")), "ce"),
+    ("metadata in many", In("region", ("CA", *MANY)), "c"),
+    ("metadata in none of many", Not(In("region", ("CA", *MANY))), "abde"),
+    ("one of many", Or(tuple(Compare("region", Op.EQ, name) for name in ("US", *MANY))), "e"),
     ("a field that is lacking matches no comparison", Compare("region", Op.NE, "CA"), "de"),
     ("and so every 'not' of one", Not(Compare("region", Op.EQ, "CA")), "abde"),
     ("not", Not(Compare("tenant", Op.EQ, "north")), "abde"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from quarry.access import EVERYTHING, Compare, Filter, Op
+from quarry.access import EVERYTHING, Compare, Op
 from quarry.errors import RowsRejected
 from quarry.ids import new_token
 from quarry.ports import VectorStore
@@ -213,10 +213,7 @@ class VectorStoreContract:
         assert len(found(store, limit=7)) == 7
         assert len(found(store, limit=1000)) == 40
 
-    @pytest.mark.parametrize(("where", "names"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-    def test_search_keeps_to_the_filter(
-        self, store: VectorStore, where: Filter, names: str
-    ) -> None:
+    def test_search_keeps_to_each_filter(self, store: VectorStore) -> None:
         fill(
             store,
             *[
@@ -224,8 +221,11 @@ class VectorStoreContract:
                 for name, row_labels in LABELLED.items()
             ],
         )
-        hits = store.search(unit(1), limit=10, where=where)
-        assert "".join(sorted(hit.doc_id for hit in hits)) == names
+        shown = {}
+        for case, where, _ in CASES:
+            hits = store.search(unit(1), limit=10, where=where)
+            shown[case] = "".join(sorted(hit.doc_id for hit in hits))
+        assert shown == {case: names for case, _, names in CASES}
 
     @pytest.mark.parametrize("field", HOSTILE_FIELDS)
     def test_no_metadata_key_is_read_as_an_expression(self, store: VectorStore, field: str) -> None:
