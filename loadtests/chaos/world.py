@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -36,6 +36,19 @@ class World:
 
     def stores(self) -> Stores:
         return open_stores(self.settings, GENERATION)
+
+    @property
+    def patient(self) -> World:
+        """The same with long time limits, for what must succeed once all is healed."""
+        limits = {"timeout_s": 30.0, "total_s": 120.0}
+        stores = self.settings.stores
+        stores = stores.model_copy(
+            update={
+                "elasticsearch": stores.elasticsearch.model_copy(update=limits),
+                "milvus": stores.milvus.model_copy(update=limits),
+            }
+        )
+        return replace(self, settings=self.settings.model_copy(update={"stores": stores}))
 
     # Processes are told to end by files, which a kill -9 cannot lock or tear.
 
