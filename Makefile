@@ -87,7 +87,7 @@ servers-down: $(STAMP) ## stops them
 	$(BIN)/python -m loadtests.chaos.servers down $(SERVERS)
 
 test-servers: $(STAMP) ## the suites that need real servers (make servers)
-	$(BIN)/pytest tests/servers
+	$(BIN)/python -m tests.servers
 
 # ------------------------------------------------------------------- vLLM, on a CPU, in its own venv
 
@@ -119,8 +119,9 @@ test-vllm: $(VLLM_STAMP) ## answers of a real small model on vLLM: engine, serve
 bench-vllm: $(VLLM_STAMP) ## tokens a second of the generator deployment beside vLLM alone
 	$(VLLM_VENV)/bin/python -m benchmarks.generation
 
-chaos: $(STAMP) ## breaks a real pair at random while others write and read: MINUTES=20 SEED=7
-	$(BIN)/python -m loadtests.chaos --minutes $(or $(MINUTES),20) --seed $(or $(SEED),7)
+chaos: $(STAMP) ## breaks a real pair at random while others write and read: MINUTES=20 SEED=7 WRITERS=2
+	$(BIN)/python -m loadtests.chaos --minutes $(or $(MINUTES),20) --seed $(or $(SEED),7) \
+	    --writers $(or $(WRITERS),2)
 
 # ------------------------------------------------------------------------------------- rest
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from loadtests.chaos.servers import ELASTICSEARCH, STATE, TOOLS, Elasticsearch, Milvus
+from quarry import attempts, revisions
 from quarry.settings import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.client import Cluster
 from tests.conftest import REPO, absent
-from tests.leaks.judge import tally_line
-from tests.servers.crash_world import count_line
-from tests.servers.managed import ELASTICSEARCH, TOOLS, Elasticsearch, Milvus
+from tests.servers import counts
+from tests.servers.faults.bench import Bench, fresh_bench
 
-STATE = REPO / ".servers" / "servers.json"
+FOLDER = REPO / ".servers"
+"""Of `make servers`; whatever runs in it is stopped by `make servers-down`."""
+BATCH_ROWS = 16
+"""Rows of one store call, so that a document of 30 chunks takes two."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,17 +31,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.servers)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--counts", type=Path, help="A file for what was done, in numbers, as JSON.")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in filter(None, (count_line(), tally_line())):
+    for line in counts.lines():
         terminalreporter.write_line(line)
+    if path := terminalreporter.config.getoption("--counts"):
+        ended = {name: len(reports) for name, reports in terminalreporter.stats.items() if name}
+        path.write_text(json.dumps({"tests": ended, "counts": counts.as_json()}))
 
 
 @pytest.fixture(scope="session")
 def addresses() -> dict[str, str]:
     """`elasticsearch` and `milvus` addresses of the running servers."""
-    if not STATE.exists():
+    if not (FOLDER / STATE).exists():
         absent("no servers are running; run: make servers")
-    state = json.loads(STATE.read_text())
+    state = json.loads((FOLDER / STATE).read_text())
     return {"elasticsearch": state["elasticsearch"]["url"], "milvus": state["milvus"]["uri"]}
 
 
@@ -60,15 +73,35 @@ def milvus_settings(addresses: dict[str, str]) -> MilvusSettings:
     return MilvusSettings(uri=addresses["milvus"], collection_prefix=f"t{uuid.uuid4().hex[:8]}")
 
 
+# ------------------------------------------------------------------------ what is broken in tests
+
+
+@pytest.fixture
+def bench(addresses: dict[str, str], tmp_path: Path) -> Iterator[Bench]:
+    """Straight to the shared servers."""
+    with fresh_bench(tmp_path, addresses) as made:
+        yield made
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (attempts, revisions):
+        monkeypatch.setattr(module, "BATCH_ROWS", BATCH_ROWS)
+
+
 @pytest.fixture(scope="session")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Elasticsearch, Milvus]]:
+def mortal() -> Iterator[tuple[Elasticsearch, Milvus]]:
     """A pair of servers that tests may kill; they must be running again when a test ends."""
     if not (TOOLS / "done").exists() or not ELASTICSEARCH.exists():
         absent("the servers are not installed; run: make servers")
-    folder = tmp_path_factory.mktemp("mortal")
-    search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
-    search.start()
-    vectors.start()
-    yield search, vectors
-    search.kill()
-    vectors.kill()
+    folder = FOLDER / "mortal"
+    pair = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+    for server in pair:
+        server.kill()  # of a run that was broken off
+    shutil.rmtree(folder, ignore_errors=True)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda server: server.start(), pair))
+    yield pair
+    for server in pair:
+        server.kill()
+    shutil.rmtree(folder)

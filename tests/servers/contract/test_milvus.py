@@ -1,8 +1,6 @@
-"""A Milvus server keeps the contract of a vector store, on each index that settings can name."""
+"""A Milvus server keeps the contract of a vector store."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,27 +9,11 @@ from quarry.access.filters import ReadableBy
 from quarry.settings import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from tests.contract.rows import DIMENSION, labels, vector_row
-from tests.contract.vector_store import MakeVectors, VectorStoreContract
+from tests.servers.contract.milvus_server import MilvusServerContract
 
 
-class TestMilvusServer(VectorStoreContract):
-    @pytest.fixture(
-        params=[{}, {"index": "FLAT"}, {"tenant_partitions": 4}], ids=["HNSW", "FLAT", "tenants"]
-    )
-    def make(
-        self, request: pytest.FixtureRequest, milvus_settings: MilvusSettings
-    ) -> Iterator[MakeVectors]:
-        settings = milvus_settings.model_copy(update=request.param)
-        opened: list[MilvusVectorStore] = []
-
-        def make(name: str) -> MilvusVectorStore:
-            opened.append(MilvusVectorStore(settings, name))
-            return opened[-1]
-
-        yield make
-        for store in opened:
-            store.drop()
-            store.close()
+class TestMilvusServer(MilvusServerContract):
+    pass
 
 
 @pytest.mark.parametrize("flushed", [False, True])
