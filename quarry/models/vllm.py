@@ -25,6 +25,9 @@ from quarry.settings import GeneratorSettings
 
 _log = structlog.get_logger(__name__)
 
+_TOGETHER = 8
+"""Tokens of one message from the engine after the first: each message wakes three threads, on cores
+that a model on a CPU computes on."""
 _STOP_S = 2.0
 """Seconds that the engine's processes have to end by themselves."""
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
@@ -130,6 +133,7 @@ class VllmGenerator:
             temperature=0.0,
             max_tokens=max_tokens,
             output_kind=RequestOutputKind.DELTA,
+            stream_interval=_TOGETHER,
             structured_outputs=(
                 StructuredOutputsParams(regex=answer_pattern(labels)) if guided else None
             ),
