@@ -52,7 +52,7 @@ TOGETHER = 128
 """Documents of one batch, as an ingest commits them."""
 VOCABULARY = 20_000
 QUESTIONS = 200
-WARM_UP = 20
+WARM_UP = 100
 SEED = 7
 
 
@@ -325,7 +325,7 @@ def show(result: dict[str, Any]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Elasticsearch and Milvus: writing and searching.")
-    parser.add_argument("--documents", type=int, default=1000, help=f"of {CHUNKS_EACH} chunks")
+    parser.add_argument("--documents", type=int, default=4000, help=f"of {CHUNKS_EACH} chunks")
     parser.add_argument("--rounds", type=int, default=3, help="times that writing is measured")
     parser.add_argument("--writers", type=int, default=4, help="threads that commit at once")
     given = parser.parse_args(arguments)
