@@ -227,6 +227,7 @@ class ElasticsearchCatalog:
 
     def drop(self) -> None:
         self._cluster.drop([self._documents, self._entries])
+        self._rows.forget()
 
     def close(self) -> None:
         self._cluster.close()

@@ -68,6 +68,11 @@ class KnownRows(Generic[T]):
                 self._rows.pop(key, None)
         return found
 
+    def forget(self) -> None:
+        """For an index that is dropped: sequence numbers of a new one begin again."""
+        with self._guard:
+            self._rows.clear()
+
     def _mget(self, ids: Sequence[str], known: Collection[str]) -> Iterator[dict[str, Any]]:
         for start in range(0, len(ids), PAGE):
             docs = [

@@ -126,6 +126,7 @@ class ElasticsearchText:
 
     def drop(self) -> None:
         self._cluster.drop([self._index])
+        self._rows.forget()
 
     def close(self) -> None:
         self._cluster.close()

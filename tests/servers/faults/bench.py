@@ -28,7 +28,7 @@ from serve.stage import Threads
 from tests.servers.faults.scenarios import Step, fault, repaired
 
 COUNTS: Counter[str] = Counter()
-"""What was done in this session, for its last line (tests/servers/counts.py)."""
+"""What was done in this run, for its last line (tests/servers/counts.py)."""
 
 ONE_ANSWER_S = 30.0
 """Time limit of one request: more than a busy machine takes."""
