@@ -18,8 +18,8 @@ class Proxy:
     have gone to the server, `tear()` in the middle of whatever goes to the server next, and
     `mute()` when the server next says anything: it got the request, and its answer is lost.
     `mute_once()` resets only the connection that the lost answer was for, so that a second try
-    gets through. `hold()` lets nothing pass and resets nothing, as a network that swallows
-    packets. `heal()` ends all of these.
+    gets through; both let so many answers pass before. `hold()` lets nothing pass and resets
+    nothing, as a network that swallows packets. `heal()` ends all of these.
     """
 
     target: int
@@ -29,7 +29,8 @@ class Proxy:
     _open: bool = True
     _budget: int | None = None
     _tearing: bool = False
-    _muting: bool = False
+    _answers: int | None = None
+    """That may still pass."""
     _once: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pairs: set[socket.socket] = field(default_factory=set)
@@ -68,13 +69,13 @@ class Proxy:
         with self._lock:
             self._tearing = True
 
-    def mute(self) -> None:
+    def mute(self, after: int = 0) -> None:
         with self._lock:
-            self._muting = True
+            self._answers = after
 
-    def mute_once(self) -> None:
+    def mute_once(self, after: int = 0) -> None:
         with self._lock:
-            self._muting = self._once = True
+            self._answers, self._once = after, True
 
     def hold(self) -> None:
         self._passes.clear()
@@ -91,9 +92,13 @@ class Proxy:
         with self._lock:
             return not self._open
 
+    @property
+    def is_held(self) -> bool:
+        return not self._passes.is_set()
+
     def _disarm(self) -> None:
-        self._budget = None
-        self._tearing = self._muting = self._once = False
+        self._budget = self._answers = None
+        self._tearing = self._once = False
 
     # -------------------------------------------------------------------------------- threads
 
@@ -147,7 +152,9 @@ class Proxy:
         """What may still pass if this is where it is cut; None: all of it, and go on."""
         with self._lock:
             if not asking:
-                return b"" if self._muting else None
+                if self._answers is not None:
+                    self._answers -= 1
+                return b"" if self._answers == -1 else None
             if self._tearing:
                 return data[: len(data) // 2]
             if self._budget is None:

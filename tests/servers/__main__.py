@@ -8,6 +8,8 @@ Prints what each said when it has ended, and at last the counts of all.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +23,10 @@ from pathlib import Path
 from tests.servers import counts
 
 HERE = Path(__file__).parent
-FIRST = ("test_kill_servers.py", "test_milvus.py", "test_cut_stores.py", "test_leaks_http.py")
+FIRST = ("test_kill_servers.py", "test_cut_milvus.py", "test_cut_elasticsearch.py")
 """Those that take longest."""
 AT_ONCE = 5
+STARTED: list[subprocess.Popen[str]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,29 @@ def main() -> int:
 
 def _run(file: Path, folder: Path, printing: threading.Lock) -> Ended:
     noted = folder / f"{file.stem}.json"
-    command = [sys.executable, "-m", "pytest", str(file), "--counts", str(noted)]
+    options = ["--show-capture=no", "--counts", str(noted)]  # clients log each broken request
     started = time.monotonic()
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", str(file), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    STARTED.append(process)
+    text, _ = process.communicate()
     took = time.monotonic() - started
     with printing:
-        _say(f"=== {file.relative_to(HERE)}: {took:.0f} s\n{done.stdout.rstrip()}")
+        _say(f"=== {file.relative_to(HERE)}: {took:.0f} s\n{text.rstrip()}")
         said = json.loads(noted.read_text()) if noted.exists() else {"tests": {}, "counts": {}}
         counts.add(said["counts"])
-    return Ended(Counter(said["tests"]), done.returncode)
+    return Ended(Counter(said["tests"]), process.returncode)
+
+
+def _stop(*_: object) -> None:
+    """Ends with what it has started; a pair of servers that is left is one for `servers-down`."""
+    for process in STARTED:
+        process.terminate()
+    os._exit(143)
 
 
 def _say(text: str) -> None:
@@ -66,4 +81,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
     sys.exit(main())

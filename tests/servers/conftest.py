@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.chaos.servers import ELASTICSEARCH, STATE, TOOLS, Elasticsearch, Milvus
+from loadtests.chaos.servers import (
+    ELASTICSEARCH,
+    SHORT_SESSION_S,
+    STATE,
+    TOOLS,
+    Elasticsearch,
+    Milvus,
+    all_running,
+)
 from quarry import attempts, revisions
 from quarry.settings import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.client import Cluster
@@ -50,6 +58,13 @@ def addresses() -> dict[str, str]:
         absent("no servers are running; run: make servers")
     state = json.loads((FOLDER / STATE).read_text())
     return {"elasticsearch": state["elasticsearch"]["url"], "milvus": state["milvus"]["uri"]}
+
+
+@pytest.fixture(autouse=True)
+def running(request: pytest.FixtureRequest) -> None:
+    """A server that has gone fails each test at once: waiting for it would take them minutes."""
+    if "addresses" in request.fixturenames and not all_running(FOLDER):
+        pytest.fail("a server has stopped; its log in .servers says why; run: make servers")
 
 
 @pytest.fixture
@@ -95,7 +110,10 @@ def mortal() -> Iterator[tuple[Elasticsearch, Milvus]]:
     if not (TOOLS / "done").exists() or not ELASTICSEARCH.exists():
         absent("the servers are not installed; run: make servers")
     folder = FOLDER / "mortal"
-    pair = Elasticsearch(folder / "elasticsearch"), Milvus(folder / "milvus")
+    pair = (
+        Elasticsearch(folder / "elasticsearch"),
+        Milvus(folder / "milvus", session_s=SHORT_SESSION_S),
+    )
     for server in pair:
         server.kill()  # of a run that was broken off
     shutil.rmtree(folder, ignore_errors=True)
