@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ class Rows:
         self.sent: list[str] = []
         self.while_read: list[tuple[str, tuple[int, int, str]]] = []
 
-    def mget(self, _index: str, *, docs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def mget(self, _index: str, docs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         hits = []
         for each in docs:
             if each["_id"] not in self.stored:
@@ -33,7 +34,7 @@ class Rows:
         for key, row in self.while_read:
             self.stored[key] = row
         self.while_read.clear()
-        return hits
+        return iter(hits)
 
 
 @pytest.fixture

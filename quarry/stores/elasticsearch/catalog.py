@@ -13,7 +13,7 @@ from quarry.ids import digest
 from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
-from quarry.stores.elasticsearch.client import PAGE, Cluster
+from quarry.stores.elasticsearch.client import Cluster
 from quarry.stores.elasticsearch.known import KnownRows
 
 KEPT = "kept"
@@ -203,8 +203,8 @@ class ElasticsearchCatalog:
         return sum(count for doc_id, count in trimmed.items() if doc_id not in moved)
 
     def kept(self) -> Kept:
-        found = self._cluster.mget(self._entries, ids=[KEPT])
-        return codec.kept_from_json(found[0]["_source"]["entry"]) if found else Kept()
+        found = next(self._cluster.mget(self._entries, [{"_id": KEPT}]), None)
+        return codec.kept_from_json(found["_source"]["entry"]) if found else Kept()
 
     def keep(self, kept: Kept) -> None:
         document = {"key": KEPT, "source": "", "entry": codec.kept_to_json(kept)}
@@ -237,11 +237,8 @@ class ElasticsearchCatalog:
 
     def _mget(self, ids: Sequence[str]) -> dict[str, Any]:
         """Realtime read of stored rows, by id."""
-        found: dict[str, Any] = {}
-        for start in range(0, len(ids), PAGE):
-            hits = self._cluster.mget(self._documents, ids=list(ids[start : start + PAGE]))
-            found |= {hit["_id"]: hit for hit in hits}
-        return found
+        hits = self._cluster.mget(self._documents, [{"_id": key} for key in ids])
+        return {hit["_id"]: hit for hit in hits}
 
 
 def _guard(stored: Any) -> dict[str, int]:

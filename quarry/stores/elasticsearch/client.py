@@ -128,15 +128,20 @@ class Cluster:
             ) from None
         return rejected
 
-    def mget(self, index: str, **what: Any) -> list[dict[str, Any]]:
-        """Realtime read of rows by `ids` or `docs`; those that are not there are left out.
+    def mget(self, index: str, docs: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Realtime read of the rows that `docs` name by `_id`; those that are not there are left
+        out.
 
         While a shard is on its way back, the answer has an error in the place of each of its rows:
         these are not missing, and are asked for again. Raises StoreUnavailable.
         """
 
+        for start in range(0, len(docs), PAGE):
+            yield from self._mget_page(index, docs[start : start + PAGE])
+
+    def _mget_page(self, index: str, docs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         def read(client: es.Elasticsearch) -> list[dict[str, Any]]:
-            rows: list[dict[str, Any]] = client.mget(index=index, **what)["docs"]
+            rows: list[dict[str, Any]] = client.mget(index=index, docs=docs)["docs"]
             errors = {row["error"].get("type") for row in rows if "error" in row}
             if errors - {NO_INDEX}:
                 raise ItemsPending(f"{len(rows)} rows cannot be read for now")

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from cachetools import LRUCache
 
-from quarry.stores.elasticsearch.client import PAGE, Cluster
+from quarry.stores.elasticsearch.client import Cluster
 
 T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int]
@@ -74,9 +74,5 @@ class KnownRows(Generic[T]):
             self._rows.clear()
 
     def _mget(self, ids: Sequence[str], known: Collection[str]) -> Iterator[dict[str, Any]]:
-        for start in range(0, len(ids), PAGE):
-            docs = [
-                {"_id": key, "_source": False if key in known else self._wanted}
-                for key in ids[start : start + PAGE]
-            ]
-            yield from self._cluster.mget(self._index, docs=docs)
+        docs = [{"_id": k, "_source": False if k in known else self._wanted} for k in ids]
+        return self._cluster.mget(self._index, docs)
