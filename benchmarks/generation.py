@@ -139,8 +139,9 @@ def served(
 def _load(settings: GeneratorSettings) -> Callable[[Any], Any]:
     def load(_embedder: Any) -> Any:
         from quarry.models.factory import load_generator
+        from serve.serving.deployments import TOGETHER
 
-        return load_generator(settings)
+        return load_generator(settings, together=TOGETHER)
 
     return load
 

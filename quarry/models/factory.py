@@ -49,8 +49,13 @@ def load_entailment(settings: EntailmentSettings) -> Entailment | None:
     return CrossEncoderEntailment(settings)
 
 
-def load_generator(settings: GeneratorSettings, embedder: Embedder | None = None) -> Generator:
-    """Raises ConfigError for settings that the kind refuses, MissingExtra, ModelError."""
+def load_generator(
+    settings: GeneratorSettings, embedder: Embedder | None = None, *, together: int = 1
+) -> Generator:
+    """`together`: tokens that an engine in this process gives at a time.
+
+    Raises ConfigError for settings that the kind refuses, MissingExtra, ModelError.
+    """
     if settings.kind == FAKE:
         return FakeGenerator()
     if settings.kind == "openai":
@@ -60,7 +65,7 @@ def load_generator(settings: GeneratorSettings, embedder: Embedder | None = None
     if settings.kind == "vllm":
         from quarry.models.vllm import VllmGenerator
 
-        return VllmGenerator(settings)
+        return VllmGenerator(settings, together=together)
     from quarry.models.extractive import ExtractiveGenerator
 
     return ExtractiveGenerator(embedder)

@@ -25,9 +25,6 @@ from quarry.settings import GeneratorSettings
 
 _log = structlog.get_logger(__name__)
 
-_TOGETHER = 8
-"""Tokens of one message from the engine after the first: each message wakes three threads, on cores
-that a model on a CPU computes on."""
 _STOP_S = 2.0
 """Seconds that the engine's processes have to end by themselves."""
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
@@ -41,7 +38,9 @@ class VllmGenerator:
     window gets a shorter answer; one that leaves no room for any raises ModelError.
     """
 
-    def __init__(self, settings: GeneratorSettings) -> None:
+    def __init__(self, settings: GeneratorSettings, *, together: int = 1) -> None:
+        """`together`: tokens of each piece after the first."""
+        self._together = together
         import_vllm(settings.vllm)
         self._settings = settings
         self._model_id = model_of(settings).model_id
@@ -133,7 +132,7 @@ class VllmGenerator:
             temperature=0.0,
             max_tokens=max_tokens,
             output_kind=RequestOutputKind.DELTA,
-            stream_interval=_TOGETHER,
+            stream_interval=self._together,
             structured_outputs=(
                 StructuredOutputsParams(regex=answer_pattern(labels)) if guided else None
             ),

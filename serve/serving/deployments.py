@@ -61,6 +61,8 @@ from serve.stage import Threads
 PACE_S = 0.1
 """Tokens that a generator writes in this time travel together: a message for each takes time of the
 cores that a small model on a CPU computes on."""
+TOGETHER = 8
+"""Tokens that an engine gives at a time: each time wakes three threads, on the same cores."""
 BATCH = 32
 """Questions of one forward pass of the embedder at most; it never waits to fill a batch."""
 
@@ -265,7 +267,7 @@ def _load_embedder(settings: Settings) -> Embedder:
 def _load_generator(settings: Settings, embedder: DeploymentHandle) -> Generator:
     """The extractive generator compares meanings by the embedder, others have no use for it."""
     if settings.generator.kind != EXTRACTIVE:
-        return load_generator(settings.generator)
+        return load_generator(settings.generator, together=TOGETHER)
     return load_generator(
         settings.generator, RemoteEmbedder(embedder, load_counter(settings.embedder))
     )
