@@ -12,7 +12,6 @@ and limit. Both take turns. The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import random
 import statistics
@@ -22,17 +21,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import uvloop
 
 from benchmarks.environment import environment, environment_line
 from loadtests.chaos.servers import Elasticsearch, Milvus, install_tools
 from quarry import ids, revisions
+from quarry.access import EVERYTHING
+from quarry.access.check import search_filter
 from quarry.access.compile import to_milvus
 from quarry.access.compile_elasticsearch import to_elasticsearch
-from quarry.access.filters import ReadableBy
 from quarry.attempts import Attempt, make_rows, stamp
 from quarry.models.fakes import FakeEmbedder, FakeGenerator
 from quarry.records import Chunk, DocState, Document, Principal, SearchRequest, Status, Vector
@@ -157,7 +159,8 @@ def by_hand(
     elastic = es.Elasticsearch(settings.stores.elasticsearch.url)
     milvus = MilvusClient(settings.stores.milvus.uri, dedicated=True)
     limit = settings.retrieval.candidates
-    where = ReadableBy(("public",))
+    today = datetime.now(UTC).date()
+    where = search_filter(Principal(), EVERYTHING, today=today)
     expression, permitted = to_milvus(where), to_elasticsearch(where)
 
     def lexical(text: str) -> Any:
@@ -232,7 +235,7 @@ def time_searches(settings: Settings, stores: Stores, generation: str) -> dict[s
                     for record in result.trace:
                         stages.setdefault(record.stage, []).append(record.ms)
 
-    asyncio.run(turns())
+    uvloop.run(turns())  # the event loop that Ray Serve's replicas run on
     threads.close()
     return {
         "p50_ms": {name: round(statistics.median(values), 2) for name, values in times.items()},

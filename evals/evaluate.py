@@ -145,7 +145,7 @@ def _said(cases: Sequence[Case], outdated: Mapping[str, Sequence[str]]) -> list[
         )
     if outdated:
         notes.append(
-            f"{len(outdated)} cases are outdated and in no figure; write them anew: "
+            f"Outdated and in no figure: {len(outdated)} of the cases; write them anew: "
             f"{', '.join(outdated)}."
         )
     return notes

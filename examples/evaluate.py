@@ -1,7 +1,7 @@
 """Evaluates every example against its gate: make eval-examples, or python examples/evaluate.py.
 
-Everything it writes is in `.evals` of the checkout; the reports are in `.evals/reports`. Two run at
-once. A second run only searches. With names, only those examples are evaluated; `planted` is one
+Everything it writes is in `.evals` of the checkout; the reports are in `.evals/reports`. Three run
+at once. A second run only searches. With names, only those examples are evaluated; `planted` is one
 only by name. The exit code is 4 if a gate does not let its example through.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,19 @@ class Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Evaluate the examples against their gates.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(STEPS)}")
-    names = parser.parse_args(arguments).names or [name for name in STEPS if name not in ON_DEMAND]
+    given = dict.fromkeys(parser.parse_args(arguments).names)
+    for name in given.keys() - STEPS.keys():
+        parser.error(f"there is no example {name}; name some of {', '.join(STEPS)}")
+    names = [name for name in STEPS if name in given or (not given and name not in ON_DEMAND)]
     REPORTS.mkdir(parents=True, exist_ok=True)
     if len(names) == 1:
         return STEPS[names[0]]()
-    chains = [chain for part in CHAINS if (chain := [name for name in part if name in names])]
-    with ThreadPoolExecutor(len(chains)) as pool:
-        outcomes = [each for found in pool.map(one_after_another, chains) for each in found]
+    running: dict[str, Future[Outcome]] = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for name in names:
+            needed = [running[each] for each in NEEDS.get(name, ()) if each in running]
+            running[name] = pool.submit(in_a_process, name, needed)
+    outcomes = [each.result() for each in running.values()]
     print_line()
     for each in outcomes:
         told = {0: "ok", 4: "GATE FAILED"}.get(each.code, f"exit {each.code}")
@@ -55,27 +61,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return max(each.code for each in outcomes)
 
 
-def one_after_another(names: Sequence[str]) -> list[Outcome]:
-    """Evaluates each in a process of its own, and prints what it said when it is done."""
-    threads = str(max(1, (os.cpu_count() or 1) // len(CHAINS)))
-    outcomes = []
-    for name in names:
-        print_line(f"=== {name} begins")
-        sys.stdout.flush()
-        began = time.monotonic()
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, __file__, name],
-            env={**os.environ, "OMP_NUM_THREADS": threads},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        print_line(f"\n=== {name}\n{done.stdout}")
-        sys.stdout.flush()
-        seconds = time.monotonic() - began
-        outcomes.append(Outcome(name=name, code=done.returncode, seconds=seconds))
-    return outcomes
+def in_a_process(name: str, needed: Sequence[Future[Outcome]]) -> Outcome:
+    """Evaluates one when what it needs is there, and prints what it said when it is done."""
+    for each in needed:
+        each.result()
+    print_line(f"=== {name} begins")
+    sys.stdout.flush()
+    began = time.monotonic()
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, __file__, name],
+        env={**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // AT_ONCE))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print_line(f"\n=== {name}\n{done.stdout}")
+    sys.stdout.flush()
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode  # as a shell has it
+    return Outcome(name=name, code=code, seconds=time.monotonic() - began)
 
 
 def shop() -> int:
@@ -139,20 +143,38 @@ def gaps(report: dict[str, Any]) -> list[str]:
     return lines
 
 
+def crowd() -> int:
+    """The handbook's questions with four other corpora in the index, and no filter."""
+    return asked_in_noise("crowd", plain_cases(), gated=False)
+
+
 def noise() -> int:
-    """The handbook's questions with four other corpora in the index: filtered to their source, and
-    not."""
+    """The same questions in the same index, filtered to their source: as good as alone."""
+    named = [
+        case | {"filter": within("handbook", case.get("filter", ""))} for case in plain_cases()
+    ]
+    code = asked_in_noise("noise", named, "--baseline", str(REPORTS / "robotics-handbook.json"))
+    for line in passes(["robotics-handbook", "noise", "crowd"]):
+        print_line(line)
+    return code
+
+
+def plain_cases() -> list[dict[str, Any]]:
+    cases = (EXAMPLES / "robotics-handbook" / "questions.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in cases.splitlines()]
+
+
+def asked_in_noise(
+    name: str, cases: Sequence[dict[str, Any]], *more: str, gated: bool = True
+) -> int:
     if not NEIGHBOUR.is_file():
         print_line(f"left out: there is no {os.path.relpath(NEIGHBOUR)}")
         return 1 if os.environ.get("QUARRY_CI") == "1" else 0
     folder = EVALS / "noise"
     folder.mkdir(exist_ok=True)
-    cases = (EXAMPLES / "robotics-handbook" / "questions.jsonl").read_text(encoding="utf-8")
-    plain = [json.loads(line) for line in cases.splitlines()]
-    named = [case | {"filter": within("handbook", case.get("filter", ""))} for case in plain]
-    for name, made in (("unfiltered", plain), ("filtered", named)):
-        lines = [json.dumps(case, ensure_ascii=False) + "\n" for case in made]
-        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    asked = folder / f"{name}.jsonl"
+    lines = [json.dumps(case, ensure_ascii=False) + "\n" for case in cases]
+    asked.write_text("".join(lines), encoding="utf-8")
     documents = [
         f"handbook={EXAMPLES / 'robotics-handbook' / 'documents'}",
         f"shop={EXAMPLES / 'outdoor-shop' / 'documents'}",
@@ -160,11 +182,26 @@ def noise() -> int:
         f"paired={generated('noise/paired') / 'documents'}",
         f"neighbour={NEIGHBOUR}",
     ]
-    alone = ["--baseline", str(REPORTS / "robotics-handbook.json")]
-    code = quarry("noise", [folder / "filtered.jsonl"], documents, *alone)
-    crowded = ["--baseline", str(REPORTS / "noise.json"), "--save", str(REPORTS / "crowded.json")]
-    quarry("noise", [folder / "unfiltered.jsonl"], documents, *crowded, gated=False)
-    return code
+    return quarry("noise", [asked], documents, *more, report=name, gated=gated)
+
+
+def passes(names: Sequence[str]) -> list[str]:
+    """How many cases of the first report pass in each, and which of them fail there."""
+    passed: dict[str, set[str]] = {}
+    names = [name for name in names if (REPORTS / f"{name}.json").is_file()]
+    for name in names:
+        run = json.loads((REPORTS / f"{name}.json").read_text(encoding="utf-8"))["runs"][-1]
+        passed[name] = {each["id"] for each in run["cases"] if each["passed"]}
+    if not names:
+        return []
+    asked = [case["id"] for case in plain_cases()]
+    first = [each for each in asked if each in passed[names[0]]]
+    lines = ["the handbook's questions:"]
+    for name in names:
+        lost = ", ".join(each for each in first if each not in passed[name])
+        count = sum(each in passed[name] for each in asked)
+        lines.append(f"  {name}: {count} of {len(asked)} pass; lost: {lost or 'none'}")
+    return lines
 
 
 def within(source: str, filter: str) -> str:
@@ -178,37 +215,42 @@ def evaluate(name: str, sets: Sequence[str]) -> int:
 
 
 def quarry(
-    name: str, sets: Sequence[Path], documents: Sequence[str], *more: str, gated: bool = True
+    name: str,
+    sets: Sequence[Path],
+    documents: Sequence[str],
+    *more: str,
+    report: str = "",
+    gated: bool = True,
 ) -> int:
-    """One call of quarry eval, as a person would make it."""
+    """One call of quarry eval, as a person would make it. `report` is the example's name."""
     folder = EXAMPLES / name
     command = ["eval", *map(str, sets), "--config", str(folder / "quarry.yaml")]
     command += [part for each in documents for part in ("--documents", each)]
     if gated:
         command += ["--gate", str(folder / "gate.yaml")]
-        command += [
-            "--save", str(REPORTS / f"{name}.json"),
-            "--html", str(REPORTS / f"{name}.html"),
-            "--junit", str(REPORTS / f"{name}.xml"),
-        ]  # fmt: skip
+    for option, ending in (("--save", "json"), ("--html", "html"), ("--junit", "xml")):
+        command += [option, str(REPORTS / f"{report or name}.{ending}")]
     return run([*command, *more])
 
 
 STEPS = {
-    "outdoor-shop": shop,
-    "planted": planted,
+    "crowd": crowd,
     "robotics-handbook": handbook,
-    "orders": orders,
     "paired-handbook": paired,
+    "orders": orders,
+    "outdoor-shop": shop,
     "noise": noise,
+    "planted": planted,
 }
+"""In the order in which they begin: the longest first."""
 
 
-CHAINS = (
-    ("robotics-handbook", "noise"),  # which is compared with it
-    ("outdoor-shop", "orders", "paired-handbook", "planted"),
-)
-"""What is evaluated beside each other, and what one after another."""
+NEEDS = {"noise": ("crowd", "robotics-handbook")}
+"""What must have been evaluated before, in the run or by an earlier one; it begins earlier too."""
+
+
+AT_ONCE = 3
+"""More than the cores of a small machine: each waits for its workers to start for a while."""
 
 
 ON_DEMAND = frozenset({"planted"})
