@@ -68,7 +68,10 @@ def of_addresses(catalog: Catalog, source: str, addresses: Iterable[str]) -> Ite
 
 
 def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
-    """Documents by id or uri, or all of an address. Raises UsageError naming what is not there."""
+    """Documents by id or uri, or all of an address.
+
+    Raises UsageError naming what is not there, or what several sources have.
+    """
     wanted = set(names)
     found = [
         document
@@ -79,6 +82,13 @@ def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     there = {name for row in found for name in (row.doc_id, row.uri, row.address)}
     for name in sorted(wanted - there):
         raise UsageError(f"There is no document {name}; quarry documents lists all.")
+    for name in sorted(wanted):
+        sources = sorted({row.source for row in found if name in (row.uri, row.address)})
+        if len(sources) > 1:
+            raise UsageError(
+                f"The sources {', '.join(sources)} each have a document {name}; name by its doc_id "
+                "which to delete (quarry documents --json shows it)."
+            )
     return found
 
 

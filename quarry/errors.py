@@ -100,7 +100,8 @@ class MissingExtra(QuarryError):
         self.extra = extra
 
     def __str__(self) -> str:
-        return f"{self.package} is not installed; run: pip install 'quarry-rag[{self.extra}]'"
+        command = f"pip install -e '.[{self.extra}]'"
+        return f"{self.package} is not installed; run in the checkout: {command}"
 
 
 class StoreError(QuarryError):

@@ -19,7 +19,7 @@ from quarry.text import ANALYZER_VERSION, CLEANER_VERSION
 SCHEMA_VERSION = 1
 """Raise it when rows of older generations can no longer be read."""
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 """Raise it when `ingest.chunking` cuts or heads the same document otherwise."""
 
 ATTEMPTS = 3

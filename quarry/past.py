@@ -15,6 +15,10 @@ from quarry.errors import AsOfError
 from quarry.records import DocState, Document, Kept
 
 MINUTES = "%Y-%m-%d %H:%M UTC"
+NOT_KEPT = (
+    "Replaced revisions are not kept; set stores.retention_days to the days that searches shall "
+    "reach back."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,7 @@ def _moment(text: str) -> datetime:
 def check_time(moment: datetime, *, retention: timedelta, now: datetime) -> None:
     """Whether settings let a reader go back to this time. Raises AsOfError."""
     if not retention:
-        raise AsOfError(
-            "Replaced revisions are not kept; set stores.retention_days to the days that searches "
-            "shall reach back."
-        )
+        raise AsOfError(NOT_KEPT)
     if moment > now:
         raise AsOfError("The time is in the future; name one that has passed.")
     if moment < now - retention:

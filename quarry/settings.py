@@ -163,6 +163,13 @@ class RerankerSettings(Section):
     )
     model: str = Field("", description="Hub id or path of the cross-encoder.")
     depth: int = Field(50, ge=1, le=200, description="Candidates that are reranked.")
+    cache_mb: int = Field(
+        256,
+        ge=0,
+        le=1 << 20,
+        description="MiB of passage vectors that late_interaction keeps, so that passages which "
+        "come again need no encoding; 0: none.",
+    )
     gpus: float = Field(0.0, ge=0, le=1, description="Share of a GPU that serving it reserves.")
 
     @model_validator(mode="after")

@@ -119,9 +119,17 @@ class Searcher:
     async def ready(self) -> dict[str, str]:
         return await readiness(self.index, self.models, self.threads)
 
-    async def _ranked(self, request: SearchRequest, run: Run) -> tuple[Asked, Sequence[Candidate]]:
+    async def _ranked(
+        self, request: SearchRequest, run: Run, *, spare: bool = False
+    ) -> tuple[Asked, Sequence[Candidate]]:
+        """`spare`: more than `top_k` is of use, since some may be left out."""
         rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
-        keep = max(self.settings.retrieval.candidates, request.top_k, depth)
+        selection = self._selection
+        reordered = selection.wanted or (self.models.rerank is not None and request.rerank)
+        # Texts are read of no more than what can come to the front.
+        keep = max(request.top_k, depth) if spare or reordered else request.top_k
+        if selection.settings.one_per_section:  # many may be of one section
+            keep = max(keep, self.settings.retrieval.candidates)
         asked = run.add(*ask(request, self.settings.retrieval))
         rewriting = self._rewriting
         if rewriting.wanted(request.conversation):
@@ -139,7 +147,6 @@ class Searcher:
                 ranked = weigh(ranked, asked, self.extras.fusion)
             run.add(ranked, record)
         ranked = ranked[:keep]
-        selection = self._selection
         if selection.wanted:
             ranked = run.add(*await select(ranked, asked, selection, run)).kept
         return asked, ranked
@@ -175,7 +182,7 @@ class Searcher:
         )
 
     async def _evidence(self, request: SearchRequest, run: Run) -> tuple[Asked, Chosen]:
-        asked, ranked = await self._ranked(request, run)
+        asked, ranked = await self._ranked(request, run, spare=True)
         count_tokens = dependable(self.models.count_tokens, run.deadline)
         budget = await self._budget(asked, count_tokens)
         options = self.settings.retrieval.select

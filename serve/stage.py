@@ -57,7 +57,13 @@ class Deadline:
 
         Raises TimeoutError if it does not; what was awaited is cancelled.
         """
-        return await asyncio.wait_for(awaitable, self.left() * share)
+        left = self.left() * share
+        if left <= 0:  # nothing is begun that nobody waits for
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()
+            raise TimeoutError
+        async with asyncio.timeout(left):
+            return await awaitable
 
 
 def late() -> DeadlineExceeded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quarry.records import Block, BlockKind
 from quarry.text import clean, sentences
@@ -45,6 +45,12 @@ def atoms(block: Block, *, continues_list: bool = False) -> Iterator[Atom]:
 
 def heading_atom(block: Block, title: str) -> Atom:
     return Atom(text=title, gap=BLOCK_GAP, span=(block.start, block.end), pages=_pages(block))
+
+
+def titled(heading: Atom, title: str) -> Atom:
+    """Another title in the place of a heading, cut between sentences if it must be cut."""
+    parts = tuple(title[start:end] for start, end in sentences(title))
+    return replace(heading, text=title, parts=parts)
 
 
 def _sentences(block: Block) -> Iterator[Atom]:

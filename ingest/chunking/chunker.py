@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.chunking.atoms import Atom
-from ingest.chunking.header import SHARE, Head, fitted_header, full_header, section_path
+from ingest.chunking.header import (
+    SHARE,
+    Head,
+    Header,
+    fitted_header,
+    full_header,
+    section_path,
+)
 from ingest.chunking.meter import CHARS_PER_TOKEN, TokenMeter, cut
 from ingest.chunking.outline import Group, Section, outline
 from ingest.chunking.pack import pack
@@ -50,8 +57,9 @@ class Chunker:
     of at most `CHARS_PER_TOKEN` characters for each of these tokens.
 
     Never cut are a sentence, a list item, a table row and a line of code, unless one alone is
-    longer than a chunk. Sections shorter than `min_tokens` share a chunk with the next ones of
-    the same parent, each under its own title.
+    longer than a chunk. A title that a header has no room for, such as a clause that is set as a
+    heading, stands in the text of the first chunk below it. Sections shorter than `min_tokens`
+    share a chunk with the next ones of the same parent, each under its own title.
     """
 
     def __init__(self, counter: TokenCounter, settings: ChunkingSettings) -> None:
@@ -75,13 +83,19 @@ class Chunker:
         return [_finished(job, done) for job, done in zip(jobs, found, strict=True)]
 
     def _drafts(self, head: Head, sections: list[Section], meter: TokenMeter) -> Iterable[_Draft]:
+        said: set[tuple[str, ...]] = set()
         for group in self._grouped(head, sections, meter):
             path = section_path(head, group.path)
             header = self._header(head, path, meter)
+            unsaid = [path[: end + 1] for end in range(header.left_out)]
+            atoms = group.under([each[-1] for each in unsaid if each not in said])
+            said.update(path[: end + 1] for end in range(len(path)))
             budget = self._budget(header, meter)
-            meter.measure(atom.text for atom in group.atoms)
-            for atoms in pack(group.atoms, budget=budget, meter=meter):
-                yield _Draft(header=header, section=path, anchor=group.anchor, atoms=tuple(atoms))
+            meter.measure(atom.text for atom in atoms)
+            for part in pack(atoms, budget=budget, meter=meter):
+                yield _Draft(
+                    header=header.text, section=path, anchor=group.anchor, atoms=tuple(part)
+                )
 
     def _grouped(self, head: Head, sections: list[Section], meter: TokenMeter) -> list[Group]:
         groups: list[Group] = []
@@ -106,11 +120,11 @@ class Chunker:
     def _size(self, group: Group, meter: TokenMeter) -> int:
         return sum(meter.cost(atom.text) for atom in group.atoms)
 
-    def _header(self, head: Head, path: tuple[str, ...], meter: TokenMeter) -> str:
+    def _header(self, head: Head, path: tuple[str, ...], meter: TokenMeter) -> Header:
         return fitted_header(head, path, limit=self._max // SHARE, meter=meter)
 
-    def _budget(self, header: str, meter: TokenMeter) -> int:
-        return max(1, self._max - meter.overhead - meter.cost(header))
+    def _budget(self, header: Header, meter: TokenMeter) -> int:
+        return max(1, self._max - meter.overhead - meter.cost(header.text))
 
     def _fitted(
         self, drafts: list[tuple[int, _Draft]], meter: TokenMeter

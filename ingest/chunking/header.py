@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ingest.chunking.meter import TokenMeter, cut
 from ingest.chunking.outline import STEP
@@ -32,23 +32,28 @@ def full_header(head: Head, path: tuple[str, ...]) -> str:
     return "\n".join(line for line in (_document_line(head), STEP.join(path)) if line)
 
 
-def fitted_header(head: Head, path: tuple[str, ...], *, limit: int, meter: TokenMeter) -> str:
+class Header(NamedTuple):
+    text: str
+    left_out: int
+    """Titles of the path, from its start, that there was no room for."""
+
+
+def fitted_header(head: Head, path: tuple[str, ...], *, limit: int, meter: TokenMeter) -> Header:
     """The fullest header of at most `limit` tokens: outer sections go first, then the title."""
-    for header in _shorter(head, path):
-        if meter.cost(header) <= limit:
-            return header
+    for left_out in range(len(path) + 1):
+        text = full_header(head, path[left_out:])
+        if meter.cost(text) <= limit:
+            return Header(text, left_out)
+    return Header(_cut_document_line(head, limit, meter), len(path))
+
+
+def _cut_document_line(head: Head, limit: int, meter: TokenMeter) -> str:
     room = limit - meter.cost(_document_line(replace(head, title="")))
     if head.title and room > 0:
         line = _document_line(replace(head, title=cut(head.title, room, meter)[0]))
         if meter.cost(line) <= limit:
             return line
     return cut(_document_line(head), limit, meter)[0]
-
-
-def _shorter(head: Head, path: tuple[str, ...]) -> Iterator[str]:
-    yield full_header(head, path)
-    for first in range(1, len(path) + 1):
-        yield full_header(head, path[first:])
 
 
 def _document_line(head: Head) -> str:

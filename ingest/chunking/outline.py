@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ingest.chunking.atoms import Atom, atoms, heading_atom
+from ingest.chunking.atoms import Atom, atoms, heading_atom, titled
 from quarry.records import Block, BlockKind
 from quarry.text import clean
 
@@ -54,6 +54,16 @@ class Group:
                 found.append(replace(section.heading, text=STEP.join(unsaid)))
             found.extend(section.atoms)
         return tuple(found)
+
+    def under(self, titles: Sequence[str]) -> tuple[Atom, ...]:
+        """The pieces below these titles of the path, which nothing else says."""
+        below = self.atoms
+        first = self.sections[0].heading
+        if first is None:
+            return below
+        texts = {atom.text for atom in below}
+        above = (titled(first, title) for title in titles if title not in texts)
+        return (*above, *below)
 
 
 def outline(blocks: Sequence[Block]) -> list[Section]:

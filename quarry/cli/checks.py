@@ -212,7 +212,7 @@ def _extra(module: str, extra: str, is_needed: bool) -> Check:
         name=extra,
         verdict=Verdict.MISSING if is_needed else Verdict.NOTE,
         detail=f"not installed{'' if is_needed else ', not needed'}",
-        fix=f"pip install 'quarry-rag[{extra}]'",
+        fix=f"in the checkout: pip install -e '.[{extra}]'",
     )
 
 

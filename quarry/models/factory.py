@@ -37,7 +37,7 @@ def load_reranker(settings: RerankerSettings, embedder: Embedder | None) -> Rera
 
     if not has_token_vectors(embedder):
         raise ConfigError("This embedder has no token vectors; set reranker.kind to none.")
-    return LateInteractionReranker(embedder)
+    return LateInteractionReranker(embedder, cache_mb=settings.cache_mb)
 
 
 def load_entailment(settings: EntailmentSettings) -> Entailment | None:

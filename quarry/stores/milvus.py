@@ -19,6 +19,7 @@ from quarry.access import Filter
 from quarry.access.compile import milvus_fields, to_milvus
 from quarry.access.labels import LABEL_BYTES
 from quarry.errors import RowsRejected, StoreError
+from quarry.ids import token_of
 from quarry.records import Hit, RowRef, Vector, VectorRow
 from quarry.settings import MilvusSettings
 from quarry.stores.milvus_connection import MilvusConnection
@@ -259,7 +260,7 @@ class MilvusVectorStore:
                 anns_field="vector",
                 filter=expression,
                 limit=limit,
-                output_fields=REF_FIELDS,
+                output_fields=["row_id", "doc_id"],
                 search_params={"metric_type": "IP", "params": params},
                 timeout=self._seconds,
             )
@@ -324,10 +325,11 @@ def _refs(rows: Sequence[dict[str, Any]]) -> list[RowRef]:
 
 def _hit(hit: Any) -> Hit:
     entity = hit["entity"]
+    row_id = entity["row_id"]
     return Hit(
-        row_id=entity["row_id"],
+        row_id=row_id,
         doc_id=entity["doc_id"],
-        revision=entity["revision"],
+        revision=token_of(row_id),
         score=float(hit["distance"]),
     )
 

@@ -8,7 +8,7 @@ from quarry.records import Candidate, Signals, StageRecord
 from quarry.text import identifiers
 from serve.finding.question import Asked
 from serve.finding.retrieve import Found
-from serve.finding.rrf import ranks, rrf
+from serve.finding.rrf import ranks, rrf_score
 from serve.stage import Stopwatch
 
 NO_LANE = (0, 0)
@@ -23,21 +23,18 @@ def fuse(found: Found, asked: Asked, *, rrf_k: int) -> tuple[list[Candidate], St
     """
     watch = Stopwatch("fuse")
     dense, lexical = ranks(found.dense), ranks(found.lexical)
-    scores = rrf([list(dense), list(lexical)], k=rrf_k)
-    fused = [
-        replace(
-            candidate,
-            score=scores[chunk_id],
-            signals=Signals(
-                dense_rank=dense.get(chunk_id),
-                dense_score=found.dense.get(chunk_id),
-                lexical_rank=lexical.get(chunk_id),
-                lexical_score=found.lexical.get(chunk_id),
-                fused_score=scores[chunk_id],
-            ),
+    fused = []
+    for chunk_id, candidate in found.candidates.items():
+        places = dense.get(chunk_id), lexical.get(chunk_id)
+        score = rrf_score(places, k=rrf_k)
+        signals = Signals(
+            dense_rank=places[0],
+            dense_score=found.dense.get(chunk_id),
+            lexical_rank=places[1],
+            lexical_score=found.lexical.get(chunk_id),
+            fused_score=score,
         )
-        for chunk_id, candidate in found.candidates.items()
-    ]
+        fused.append(replace(candidate, score=score, signals=signals))
     fused.sort(key=lambda c: (lane(c, asked), -c.score, c.chunk.chunk_id))
     exact = sum(lane(candidate, asked) < NO_LANE for candidate in fused)
     return fused, watch.done(len(fused), rrf_k=rrf_k, exact_identifier=exact)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeAlias
@@ -80,7 +80,7 @@ async def retrieve(
     while True:
         passes += 1
         await legs.ask(limit, tuple(checker.left_out))
-        rows = await checker.look({leg.name: leg.hits for leg in legs.asked}, threads)
+        rows = await checker.look({leg.name: leg.hits for leg in legs.asked}, wanted, threads)
         if rows.moved and looked_again < LOOKS:
             looked_again += 1
             checker.forget()
@@ -90,11 +90,12 @@ async def retrieve(
             limit = min(2 * limit, MOST_ROWS)
             continue
         first = rows.first(wanted)
-        leading = _leading(first.values(), checker.keep, asked.rrf_k)
+        leading = rows.leading or _leading(first.values(), checker.keep, asked.rrf_k)
         if await checker.read(leading, rows, threads) or looked_again >= LOOKS:
             break
         looked_again += 1
         checker.forget()
+    leading = await checker.filled(leading, rows, first, threads)
     found = checker.found(leading, rows, first)
     kept = {"dense": len(found.dense), "lexical": len(found.lexical)}
     checked = StageRecord(
@@ -122,6 +123,8 @@ class _Rows:
     """Of what is admitted, by the leg's name."""
     moved: bool
     """Whether a document that this person may read was replaced after the search began."""
+    leading: Sequence[str] = ()
+    """The chunks that fusing puts first, where all rows were let through."""
 
     def first(self, wanted: int) -> dict[str, Scores]:
         """Of each leg at most so many as were wanted."""
@@ -168,21 +171,22 @@ class _Checker:
         self.left_out |= self._turned_down
         return True
 
-    async def look(self, legs: Mapping[str, Sequence[Hit]], threads: Threads) -> _Rows:
+    async def look(self, legs: Mapping[str, Sequence[Hit]], wanted: int, threads: Threads) -> _Rows:
         """Reads the catalog once for all of the hits, and texts of what leads as it stands."""
         start = time.perf_counter()
         hits = [hit for leg in legs.values() for hit in leg]
         self._chunks.update({hit.row_id: hit.chunk for hit in hits if hit.chunk})
+        first = ([hit.row_id for hit in leg[:wanted]] for leg in legs.values())
+        leading = _leading(first, self.keep, self._asked.rrf_k)
         names = {hit.doc_id for hit in hits} | set(self.left_out.values())
-        rows = {hit.row_id for hit in hits}
-        if self.keep is not None:
-            found = ([hit.row_id for hit in leg] for leg in legs.values())
-            rows = set(_leading(found, self.keep, self._asked.rrf_k))
+        rows = leading if self.keep is not None else [hit.row_id for hit in hits]
         view, _ = await asyncio.gather(
             threads(View.read, self._index.catalog, names, self._asked),
             self._fetch(rows, threads),
         )
         judged = self._judge(legs, view)
+        if len(judged.admitted) == len({hit.row_id for hit in hits}):
+            judged = replace(judged, leading=[chunk_of(row) for row in leading])
         self.ms += (time.perf_counter() - start) * 1000
         return judged
 
@@ -194,6 +198,19 @@ class _Checker:
         gone = {rows.admitted[c].revision for c in leading if rows.row_ids[c] not in self._chunks}
         self.ms += (time.perf_counter() - start) * 1000
         return not self._moved(gone)
+
+    async def filled(
+        self, leading: Sequence[str], rows: _Rows, legs: Mapping[str, Scores], threads: Threads
+    ) -> Sequence[str]:
+        """Those that come next in the place of those whose texts are gone for good, such as rows
+        that only one of the stores has lost."""
+        if self.keep is None or all(rows.row_ids[chunk] in self._chunks for chunk in leading):
+            return leading
+        start = time.perf_counter()
+        order = _leading(legs.values(), None, self._asked.rrf_k)
+        await self._fetch((rows.row_ids[chunk] for chunk in order), threads)
+        self.ms += (time.perf_counter() - start) * 1000
+        return [chunk for chunk in order if rows.row_ids[chunk] in self._chunks][: self.keep]
 
     def found(self, leading: Sequence[str], rows: _Rows, legs: Mapping[str, Scores]) -> Found:
         candidates = {
@@ -216,9 +233,10 @@ class _Checker:
     def _judge(self, legs: Mapping[str, Sequence[Hit]], view: View) -> _Rows:
         admitted: dict[str, Document] = {}
         row_ids: dict[str, str] = {}
-        scores: dict[str, Scores] = {name: {} for name in legs}
+        scores: dict[str, Scores] = {}
         newer = set(view.successors)
         for name, hits in legs.items():
+            leg = scores[name] = {}
             for hit in hits:
                 document = view.admitted.get(hit.doc_id)
                 if document is None or document.revision != hit.revision:
@@ -227,8 +245,9 @@ class _Checker:
                         newer.add(document.revision)
                     continue
                 chunk = chunk_of(hit.row_id)
-                admitted[chunk], row_ids[chunk] = document, hit.row_id
-                scores[name].setdefault(chunk, hit.score)
+                if chunk not in leg:
+                    admitted[chunk], row_ids[chunk] = document, hit.row_id
+                    leg[chunk] = hit.score
         moved = self._moved(newer) or self._was_wrong(view)
         return _Rows(admitted=admitted, row_ids=row_ids, legs=scores, moved=moved)
 

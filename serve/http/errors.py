@@ -66,8 +66,10 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
         message = "The body has a key that is not known here; see /docs for the ones that are."
     elif first["type"] == "json_invalid":
         message = "The body is not JSON; send one JSON object."
+    elif not key:
+        message = "The body is not a JSON object; send one with Content-Type: application/json."
     else:
-        message = f"'{key or 'body'}' is not right: {first['msg']}."
+        message = f"'{key}' is not right: {first['msg']}."
     return JSONResponse(error_json("invalid_request", message), HTTPStatus.UNPROCESSABLE_ENTITY)
 
 

@@ -10,8 +10,8 @@ import pytest
 from quarry.records import Mode
 from quarry.stores.factory import Stores
 from quarry.verify import verify
-from tests.unit.as_of_world import HOUR, Past, people
-from tests.unit.revision_world import DIMENSION, Page
+from tests.unit.revisions.as_of_world import HOUR, Past, people
+from tests.unit.revisions.revision_world import DIMENSION, Page
 
 KEPT_HOURS = 48.0
 DOCS = ("d1", "d2", "d3")

@@ -80,7 +80,7 @@ class TestFloat32InSmallBatches(EmbedderContract, TokenEmbedderContract):
 class TestLateInteraction(RerankerContract):
     @pytest.fixture
     def reranker(self, packaged: SentenceTransformerEmbedder) -> LateInteractionReranker:
-        return LateInteractionReranker(packaged)
+        return LateInteractionReranker(packaged, cache_mb=1)
 
     def test_the_passage_that_answers_scores_highest(
         self, reranker: LateInteractionReranker

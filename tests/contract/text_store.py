@@ -205,6 +205,16 @@ class TextStoreContract:
         assert found(store, "identical words") == sorted(ids)
         assert found(store, "identical words", limit=4) == sorted(ids)[:4]
 
+    def test_a_limit_cuts_the_one_order_wherever_it_falls_among_equal_scores(
+        self, store: TextStore
+    ) -> None:
+        texts = ["identical words"] * 4 + ["identical words twice, identical words"] * 3
+        fill(store, *[text_row(text, doc=f"d{n}") for n, text in enumerate(texts)])
+        everything = found(store, "identical words")
+        assert len(everything) == 7
+        for limit in range(1, 9):
+            assert found(store, "identical words", limit=limit) == everything[:limit]
+
     def test_a_row_with_an_identifier_of_the_question_stands_first(self, store: TextStore) -> None:
         noise = [
             text_row("motor fault motor fault motor fault code", doc=f"d{n}") for n in range(5)

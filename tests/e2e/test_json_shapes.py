@@ -17,7 +17,7 @@ from quarry.cli.main import run
 from quarry.cli.reference import command_block, command_names
 from tests.conftest import REPO
 from tests.e2e.ingest_world import InlinePipeline
-from tests.unit.serve_world import Scripted
+from tests.unit.serve.serve_world import Scripted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -23,7 +23,7 @@ from quarry.text import REFUSAL
 from serve.engine import open_engine
 from serve.http.schemas import answer_json, search_json
 from serve.serving.app import serving
-from tests.unit.serve_world import World, request
+from tests.unit.serve.serve_world import World, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -20,7 +20,7 @@ from quarry.stores.factory import Stores
 from quarry.text import embedded_text, identifiers
 from serve.models import LoadedModels
 from tests.leaks.cases import Corpus, Doc, Who
-from tests.unit.serve_world import OneOf
+from tests.unit.serve.serve_world import OneOf
 
 DOWN = StoreUnavailable("The store cannot be reached; check that it runs.")
 BROKEN = ModelError("The model failed; try again.")

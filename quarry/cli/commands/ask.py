@@ -68,8 +68,8 @@ AsOfOption = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME",
-        help="What was served then, within stores.retention_days: 2026-01-31 (the end of that "
-        "day, UTC) or 2026-01-31T14:30Z.",
+        help="What was served then, within stores.retention_days (unset: not at all): 2026-01-31 "
+        "(the end of that day, UTC) or 2026-01-31T14:30Z.",
     ),
 ]
 

@@ -14,7 +14,7 @@ from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line, print_note, print_table
 from quarry.cli.server import RunningServer
 from quarry.errors import UsageError
-from quarry.past import Span, spans, visible
+from quarry.past import NOT_KEPT, Span, spans, visible
 from quarry.ports import Catalog
 from quarry.records import DocState, Document
 from quarry.settings import Settings
@@ -93,7 +93,8 @@ def history(
             raise UsageError(NOTHING_YET)
         row = find(live.catalog, document)
         snapshots = live.catalog.history(row.doc_id)
-        reached = _reached(settings, live.catalog, snapshots)
+        since = _reaches_back_to(settings, live.catalog)
+        reached = _reached(live.catalog, snapshots, since)
     pairs = [(span, span.snapshot.serial in reached) for span in spans(snapshots)]
     if as_json:
         revisions = [_snapshot_json(span, readable) for span, readable in pairs]
@@ -101,19 +102,24 @@ def history(
         return
     header = ("committed", "until", "state", "version", "revision", "chunks", "--as-of")
     print_table(
-        (*header, "readable by", "reason"), (_snapshot_cells(span, yes) for span, yes in pairs)
+        (*header, "readable by", "reason"),
+        (_snapshot_cells(span, since if yes else None) for span, yes in pairs),
     )
     if not settings.stores.retention_days:
-        print_note("Replaced revisions are not kept; stores.retention_days says for how long.")
+        print_note(NOT_KEPT)
 
 
-def _reached(settings: Settings, catalog: Catalog, snapshots: Sequence[Document]) -> set[int]:
+def _reaches_back_to(settings: Settings, catalog: Catalog) -> datetime | None:
+    """The earliest time that a search may ask for; None if there is none."""
+    since, retention = catalog.kept().since, timedelta(days=settings.stores.retention_days)
+    return max(since, datetime.now(UTC) - retention) if retention and since else None
+
+
+def _reached(catalog: Catalog, snapshots: Sequence[Document], since: datetime | None) -> set[int]:
     """Serials of the snapshots that a search of the past still finds something of."""
-    kept, retention = catalog.kept(), timedelta(days=settings.stores.retention_days)
-    if not retention or kept.since is None:
+    if since is None:
         return set()
-    since = max(kept.since, datetime.now(UTC) - retention)
-    still = visible(snapshots, replace(kept, since=since))
+    still = visible(snapshots, replace(catalog.kept(), since=since))
     return {span.snapshot.serial for span in still if span.snapshot.revision}
 
 
@@ -152,9 +158,11 @@ def status_report(settings: Settings) -> dict[str, Any]:
 def _status_lines(report: dict[str, Any]) -> list[str]:
     documents = report["documents"]
     live = {state: count for state, count in documents.items() if state != DocState.DELETED}
-    states = ", ".join(f"{count} {state}" for state, count in documents.items())
+    states = ", ".join(f"{count} {state}" for state, count in live.items())
+    deleted = documents.get(DocState.DELETED, 0)
     lines = [
-        f"documents   {sum(live.values())}{f' ({states})' if states else ''}",
+        f"documents   {sum(live.values())}{f' ({states})' if states else ''}"
+        f"{f'; {deleted} deleted' if deleted else ''}",
         f"generation  {report['generation'] or 'none yet'}",
         f"data        {one_line(report['data_dir'])} ({report['profile']})",
         f"server      {report['server'] or 'not running (quarry serve)'}",
@@ -175,8 +183,10 @@ def _snapshot_json(span: Span, readable: bool) -> dict[str, Any]:
     }
 
 
-def _snapshot_cells(span: Span, readable: bool) -> tuple[object, ...]:
-    snapshot = span.snapshot
+def _snapshot_cells(span: Span, since: datetime | None) -> tuple[object, ...]:
+    """`since`: from when on it may be asked for; None: not at all."""
+    snapshot, committed = span.snapshot, span.snapshot.committed_at
+    whole = since is not None and committed is not None and committed >= since
     return (
         _time(snapshot.committed_at) or "unknown",
         _time(span.until) or "now",
@@ -184,7 +194,7 @@ def _snapshot_cells(span: Span, readable: bool) -> tuple[object, ...]:
         snapshot.version,
         snapshot.revision or "none",
         snapshot.chunk_count,
-        "yes" if readable else "no",
+        "yes" if whole else f"from {_time(since)}" if since else "no",
         ", ".join(snapshot.acl) or "nobody",
         snapshot.error,
     )

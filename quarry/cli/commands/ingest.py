@@ -143,7 +143,8 @@ def delete(
         print_json(summary.to_json())
     else:
         documents = "1 document" if summary.deleted == 1 else f"{summary.deleted} documents"
-        print_line(f"Deleted {documents} with {summary.deleted_chunks} chunks.")
+        chunks = "1 chunk" if summary.deleted_chunks == 1 else f"{summary.deleted_chunks} chunks"
+        print_line(f"Deleted {documents} with {chunks}.")
         for failure in summary.failures:
             print_line(f"  {failure.state.value:<12} {one_line(failure.uri)}  {failure.reason}")
     raise typer.Exit(summary.exit_code)

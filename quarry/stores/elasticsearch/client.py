@@ -128,20 +128,25 @@ class Cluster:
             ) from None
         return rejected
 
-    def mget(self, index: str, docs: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    def mget(
+        self, index: str, docs: Sequence[Mapping[str, Any]], *, source: bool = True
+    ) -> Iterator[dict[str, Any]]:
         """Realtime read of the rows that `docs` name by `_id`; those that are not there are left
-        out.
+        out. `source`: whether a row whose `docs` entry says nothing of `_source` is sent.
 
         While a shard is on its way back, the answer has an error in the place of each of its rows:
         these are not missing, and are asked for again. Raises StoreUnavailable.
         """
 
         for start in range(0, len(docs), PAGE):
-            yield from self._mget_page(index, docs[start : start + PAGE])
+            yield from self._mget_page(index, docs[start : start + PAGE], source=source)
 
-    def _mget_page(self, index: str, docs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _mget_page(
+        self, index: str, docs: Sequence[Mapping[str, Any]], *, source: bool
+    ) -> list[dict[str, Any]]:
         def read(client: es.Elasticsearch) -> list[dict[str, Any]]:
-            rows: list[dict[str, Any]] = client.mget(index=index, docs=docs)["docs"]
+            answer = client.mget(index=index, docs=docs, source=source)
+            rows: list[dict[str, Any]] = answer["docs"]
             errors = {row["error"].get("type") for row in rows if "error" in row}
             if errors - {NO_INDEX}:
                 raise ItemsPending(f"{len(rows)} rows cannot be read for now")

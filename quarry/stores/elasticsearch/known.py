@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
-
-from cachetools import LRUCache
 
 from quarry.stores.elasticsearch.client import Cluster
 
@@ -21,9 +20,9 @@ Stamp: TypeAlias = tuple[int, int]
 
 
 class KnownRows(Generic[T]):
-    """Reads rows of one index by id and keeps the `size` latest; safe to use from several threads.
+    """Reads rows of one index by id and keeps the `size` that were sent last.
 
-    `without` names the part of a row that no reader needs.
+    `without` names the part of a row that no reader needs. Safe to use from several threads.
     """
 
     def __init__(
@@ -39,7 +38,8 @@ class KnownRows(Generic[T]):
         self._index = index
         self._parse = parse
         self._wanted: Any = {"excludes": list(without)} if without else True
-        self._rows: LRUCache[str, tuple[Stamp, T]] = LRUCache(size)
+        self._size = size
+        self._rows: dict[str, tuple[Stamp, T]] = {}
         self._guard = threading.Lock()
 
     def read(self, ids: Collection[str]) -> dict[str, T]:
@@ -63,9 +63,11 @@ class KnownRows(Generic[T]):
             fresh[hit["_id"]] = stamp, self._parse(hit["_source"])
         found |= {key: row for key, (_, row) in fresh.items()}
         with self._guard:
+            for key in fresh.keys() | known.keys() - found.keys():
+                self._rows.pop(key, None)  # so that what is put in stands last
             self._rows.update(fresh)
-            for key in known.keys() - found.keys():
-                self._rows.pop(key, None)
+            for key in list(islice(self._rows, max(0, len(self._rows) - self._size))):
+                del self._rows[key]
         return found
 
     def forget(self) -> None:
@@ -74,5 +76,5 @@ class KnownRows(Generic[T]):
             self._rows.clear()
 
     def _mget(self, ids: Sequence[str], known: Collection[str]) -> Iterator[dict[str, Any]]:
-        docs = [{"_id": k, "_source": False if k in known else self._wanted} for k in ids]
-        return self._cluster.mget(self._index, docs)
+        docs = [{"_id": k} if k in known else {"_id": k, "_source": self._wanted} for k in ids]
+        return self._cluster.mget(self._index, docs, source=False)

@@ -1,6 +1,7 @@
 """Two writers of one document on real servers, one stopped at each of its steps for the other.
 
-No server is to blame here; tests/unit/test_revisions_interleavings.py tries every order in memory.
+No server is to blame here; `test_revisions_interleavings` of the unit tests tries every order in
+memory.
 """
 
 from __future__ import annotations

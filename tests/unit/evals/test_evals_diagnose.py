@@ -1,0 +1,206 @@
+"""Every stage that can lose evidence is named when it does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from evals.improving.diagnose import Means, Stage, diagnose
+from evals.measuring.corpus import Corpus
+from evals.measuring.exact import ExactSearch
+from evals.measuring.retrieval import Depths
+from evals.running.system import Inside
+from evals.running.system import System as Opened
+from quarry.cli.evaluating import asking, request_of
+from quarry.models.fakes import FakeReranker
+from quarry.records import Principal
+from quarry.settings import Settings
+from tests.unit.evals.evals_world import case, refused
+from tests.unit.serve.serve_world import OneOf, Scripted, World
+
+SETTINGS = Settings.model_validate(
+    {"retrieval": {"evidence_chunks": 2, "candidates": 4, "top_k": 2}, "reranker": {"depth": 3}}
+)
+CASE = case(question="How many weeks of leave?", evidence=[["leave is 20 weeks"]])
+
+
+class People:
+    def of_case(self, the_case):
+        return Principal(user=the_case.person, groups=the_case.groups)
+
+    def named(self, user, groups):
+        return Principal(user=user, groups=tuple(groups or ()))
+
+
+def world(**parts):
+    made = World(settings=SETTINGS, **parts)
+    made.add("leave", "Leave is 20 weeks.", acl=("staff",))
+    return made
+
+
+def walk(made, the_case=CASE, extract=None, groups=("staff",)):
+    """The diagnosis of one case as a person of these groups; None if it passes."""
+    the_case = the_case.model_copy(update={"groups": groups})
+    corpus = Corpus.read(made.stores.catalog, made.stores.text)
+    engine, people = made.engine(), People()
+    system = Opened(
+        ask=asking(engine, made.settings, people),
+        inside=Inside(
+            corpus=corpus,
+            people=people.of_case,
+            exact=lambda: ExactSearch(corpus, made.stores.vectors, made.embedder),
+            explain=engine.explain,
+        ),
+    )
+    means = Means(
+        depths=Depths(sent=2, reranked=3),
+        candidates=4,
+        make_request=lambda each: request_of(
+            made.settings, {"question": each.question, "filter": each.filter}, people.of_case(each)
+        ),
+        extract=extract,
+    )
+    found = asyncio.run(diagnose([the_case], system, means))
+    if not found.failed:
+        assert found.counts == {}
+        return None
+    (diagnosis,) = found.failed
+    assert found.counts == {diagnosis.stage: 1}
+    return diagnosis
+
+
+def stage(*args, **kwargs):
+    diagnosis = walk(*args, **kwargs)
+    return diagnosis and diagnosis.stage
+
+
+def silent():
+    """A generator that cites nothing, so that every case fails."""
+    return Scripted("I cannot tell.")
+
+
+def test_a_case_that_passes_is_not_diagnosed():
+    assert walk(world()) is None
+
+
+def test_evidence_that_was_sent_and_not_used_was_lost_by_the_answer():
+    diagnosis = walk(world(generator=silent()))
+    assert diagnosis.stage is Stage.ANSWER and diagnosis.losses[0].record
+
+
+def test_an_answer_that_says_what_it_must_not_is_the_fault_of_the_answer():
+    wrong = case(question=CASE.question, evidence=CASE.evidence, must_not=["20"])
+    assert stage(world(), wrong) is Stage.ANSWER
+    made = world()
+    assert stage(made, refused(question=CASE.question)) is Stage.ANSWER
+
+
+def test_what_no_document_says_was_lost_at_the_source_or_in_its_text():
+    never = case(question=CASE.question, evidence=[["leave is 30 weeks"]])
+    made = world(generator=silent())
+    assert stage(made, never) is Stage.SOURCE
+    assert stage(made, never, extract=lambda: {"a.md": "nothing"}) is Stage.SOURCE
+    found = walk(made, never, extract=lambda: {"a.md": "x", "b.md": "LEAVE  is 30\nweeks"})
+    assert found.stage is Stage.TEXT and found.losses[0].record == "b.md"
+
+
+def test_a_phrase_that_a_border_cuts_was_lost_by_the_chunks():
+    made = crowd(world(generator=silent()), 8)
+    made.add("long", "Leave is", "30 weeks.", acl=("staff",))
+    cut = case(question=CASE.question, evidence=[["leave is 30 weeks"]])
+    diagnosis = walk(made, cut)
+    assert diagnosis.stage is Stage.CHUNKS and diagnosis.losses[0].record == "long"
+
+
+def test_what_the_asker_may_not_read_was_lost_by_the_filter():
+    diagnosis = walk(world(), groups=())
+    assert diagnosis.stage is Stage.FILTER and diagnosis.losses[0].record == "leave"
+
+
+@pytest.mark.parametrize("facts", [{"filter": "region = mars"}, {}])
+def test_what_a_filter_or_a_newer_version_hides_was_lost_by_the_filter(facts):
+    made = World(settings=SETTINGS)
+    made.add("old", "Leave is 20 weeks.", series="HR", version="1", acl=("staff",))
+    if not facts:
+        made.add("new", "Nothing here.", series="HR", version="2", acl=("staff",))
+    assert stage(made, CASE.model_copy(update=facts)) is Stage.FILTER
+
+
+def crowd(made, count, text="How many weeks of leave, how many weeks?"):
+    for number in range(count):
+        made.add(f"crowd-{number}", f"{text} {number}", acl=("staff",))
+    return made
+
+
+def far():
+    """Evidence that shares no word with the question."""
+    made = World(settings=SETTINGS, generator=silent())
+    made.add("far", "Parents stay home twenty Sundays.", acl=("staff",))
+    return crowd(made, 8)
+
+
+FAR = case(question=CASE.question, evidence=[["stay home twenty sundays"]])
+
+
+def test_what_is_far_by_exact_search_was_lost_by_the_embedding():
+    diagnosis = walk(far(), FAR)
+    assert diagnosis.stage is Stage.EMBEDDING
+    assert "of 9, 4 are asked for" in diagnosis.losses[0].reason
+
+
+def test_what_is_near_by_exact_search_and_not_found_was_lost_by_the_index():
+    made = crowd(World(settings=SETTINGS, generator=silent()), 8, text="Something else")
+    made.add("far", "Parents stay home twenty Sundays.", acl=("staff",))
+    asked = case(question="Parents home Sundays twenty?", evidence=FAR.evidence)
+    held = Corpus.read(made.stores.catalog, made.stores.text).holding(["stay home"])[0]
+
+    def without(method):
+        def search(*args, limit, **rest):
+            hits = method(*args, limit=limit + 1, **rest)
+            return [hit for hit in hits if hit.row_id != held.row_id][:limit]
+
+        return search
+
+    vectors, text = made.stores.vectors, made.stores.text
+    made.replace_store(
+        vectors=OneOf(vectors, search=without(vectors.search)),
+        text=OneOf(text, search=without(text.search)),
+    )
+    diagnosis = walk(made, asked)
+    assert diagnosis.stage is Stage.INDEX and "exact rank 1 of 9" in diagnosis.losses[0].reason
+    made.stores.vectors.delete([held.row_id])
+    diagnosis = walk(made, asked)
+    assert diagnosis.stage is Stage.INDEX and "no row" in diagnosis.losses[0].reason
+
+
+def test_what_is_found_but_ranked_too_low_was_lost_by_fusion_or_by_the_reranker():
+    made = crowd(world(generator=silent()), 3)
+    assert stage(made) is Stage.FUSION  # no reranker: the fused order decides what is sent
+    made = crowd(world(generator=silent(), reranker=FakeReranker()), 2)
+    assert stage(made) is Stage.RERANK
+    made = crowd(world(generator=silent(), reranker=FakeReranker()), 3)
+    assert stage(made) in (Stage.FUSION, Stage.RERANK)
+
+
+def test_a_near_duplicate_that_was_left_out_was_lost_by_the_context():
+    long = (
+        "Every parent of a child gets leave for the weeks after the birth of that child, paid by "
+        "the firm that the parent works for on the day on which the child is born in hospital,"
+    )
+    made = World(settings=SETTINGS, generator=silent())
+    made.add("one", f"{long} in full.", header="h", acl=("staff",))
+    made.add("two", f"{long} in fact.", header="h", acl=("staff",))
+    stages = {
+        stage(made, case(question="leave after the birth", evidence=[[f"{long} in {word}"]]))
+        for word in ("full", "fact")
+    }
+    assert stages == {Stage.ANSWER, Stage.CONTEXT}
+
+
+def test_the_first_stage_that_lost_any_piece_is_the_one_of_the_case():
+    made = world(generator=silent())
+    both = case(question=CASE.question, evidence=[["leave is 20 weeks"], ["never said"]])
+    diagnosis = walk(made, both)
+    assert diagnosis.stage is Stage.SOURCE
+    assert [loss.stage for loss in diagnosis.losses] == [Stage.ANSWER, Stage.SOURCE]

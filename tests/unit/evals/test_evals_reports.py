@@ -1,0 +1,128 @@
+"""The report as table, JSON, JUnit and one HTML file."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from evals.compare import compare
+from evals.gate import Check
+from evals.measuring.results import CaseResult
+from evals.measuring.retrieval import Depths
+from evals.reporting.html import html_report
+from evals.reporting.junit import junit_xml
+from evals.reporting.report import tables
+from evals.reporting.reports import Report, Run, load_baseline
+from quarry.errors import UsageError
+from tests.unit.evals.evals_world import case, refused
+
+EVIL = "<script>alert(1)</script> & \x1b[31m\x00"
+
+
+def results(passed):
+    return [
+        CaseResult(
+            case=case("one", question="Why " + EVIL, slices=["hard & fast"]),
+            passed=passed,
+            reasons=() if passed else ("the answer lacks /x/",),
+            status="answered",
+            answer=EVIL,
+            found=(1,) if passed else (7,),
+            measures={"R@8": float(passed), "RR@10": float(passed), "nDCG@10": 0.5},
+            search_ms=30.0,
+            answer_ms=70.0,
+        ),
+        CaseResult(case=refused("two"), passed=True, status="refused", measures={}),
+        CaseResult(case=case("old"), passed=False, outdated=True, found=(None,)),
+        CaseResult(case=case("broken"), passed=False, error="late", reasons=("failed: late",)),
+    ]
+
+
+@pytest.fixture
+def report():
+    runs = [Run.of("before", results(False), seconds=2.0), Run.of("after", results(True))]
+    return Report(
+        sets=["shop"],
+        created=datetime(2026, 11, 30, tzinfo=UTC),
+        depths=Depths(sent=8, reranked=50),
+        runs=runs,
+        comparisons=[compare(("before", runs[0].results), ("after", runs[1].results))],
+        checks=[Check(what="leaks", demand="≤ 0", has="1", passed=False)],
+        notes=["Nobody looked."],
+        outdated={"old": ["it is this"]},
+    )
+
+
+def test_the_json_holds_every_case_and_says_whether_the_gate_let_it_through(report):
+    read = json.loads(json.dumps(report.as_json()))
+    assert read["passed"] is False and read["format"] == 1
+    assert [each["id"] for each in read["runs"][1]["cases"]] == ["one", "two", "old", "broken"]
+    assert read["runs"][1]["figures"]["outdated"] == 1
+    assert read["comparisons"][0]["gained"] == ["one"]
+
+
+def test_a_report_is_a_baseline_for_the_cases_that_are_still_there(report, tmp_path):
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(report.as_json()))
+    label, found = load_baseline(path, [case("one"), case("new")])
+    assert label == "before.json: after"
+    assert [(each.case.id, each.passed) for each in found] == [("one", True)]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 1, "runs": []}', '{"format": 2}'])
+def test_a_file_that_is_no_report_is_no_baseline(tmp_path, text):
+    path = tmp_path / "before.json"
+    path.write_text(text)
+    with pytest.raises(UsageError):
+        load_baseline(path, [])
+
+
+def test_junit_has_a_test_a_case_and_the_gate(report):
+    root = ElementTree.fromstring(junit_xml(report))
+    before, after, gate = root
+    counts = {name: before.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    assert after.get("failures") == "0" and gate.get("failures") == "1"
+    failure = before.find("testcase/failure")
+    assert failure.get("message") == "the answer lacks /x/" and "<script>" in failure.text
+
+
+def test_the_html_is_one_file_that_runs_nothing_and_loads_nothing(report):
+    page = html_report(report)
+    assert "<script" not in page and "&lt;script&gt;alert(1)" in page
+    loads = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')> ]+)', page)
+    assert [each for each in loads if not each.startswith("#")] == []
+    assert page.count("<svg") >= 3 and len(page.encode()) < 500_000
+    for told in ("cannot tell", "Nobody looked.", "FAILED", "hard &amp; fast", "Evidence at 7"):
+        assert told in page
+
+
+def test_names_of_slices_are_escaped_in_plots_too(report):
+    assert "hard &amp; fast" in html_report(report).partition("<svg")[2]
+
+
+def test_the_table_shows_figures_failures_flips_and_the_gate(report):
+    out = io.StringIO()
+    console = Console(file=out, width=200)
+    for each in tables(report):
+        console.print(each)
+    text = out.getvalue()
+    for told in ("hard & fast", "the answer lacks /x/", "gained: one", "FAILED", "outdated"):
+        assert told in text
+
+
+def test_a_run_without_answers_can_be_drawn_and_printed():
+    searched = [CaseResult(case=case(), passed=True, found=(2,), measures={"R@8": 1.0})]
+    report = Report(
+        sets=["s"],
+        created=datetime(2026, 11, 30, tzinfo=UTC),
+        depths=Depths(sent=8, reranked=50),
+        runs=[Run.of("search", searched)],
+    )
+    assert "<svg" in html_report(report) and list(tables(report)) and report.passed

@@ -1,0 +1,110 @@
+"""No image, no foreign link and no HTML that loads leaves an answer, however the stream is cut."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serve.answering.links import LinkGuard, addresses
+from tests.unit.serve.test_citations import evidence
+
+KNOWN = "https://shop.example/returns"
+CASES = {
+    "a link of a source": (f"[here]({KNOWN}) x", f"[here]({KNOWN}) x"),
+    "a bare address of a source": (f"go to {KNOWN}.", f"go to {KNOWN}."),
+    "an address of a source in angles": (f"<{KNOWN}>", f"<{KNOWN}>"),
+    "a source's address with a slash more": (f"{KNOWN}/ x", f"{KNOWN}/ x"),
+    "a foreign link": ("see [the page](http://evil.example/?q=1) now", "see the page now"),
+    "a foreign image": ("![cat](http://evil.example/?q=secret) x", "cat x"),
+    "an image of a source": (f"![cat]({KNOWN}) x", "cat x"),
+    "a link with more behind a source's address": (f"[x]({KNOWN}?q=secret)", "x"),
+    "a bare foreign address": ("go to https://evil.example/x, now", "go to , now"),
+    "a foreign address in angles": ("<https://evil.example>", ""),
+    "www": ("www.evil.example/x y", " y"),
+    "capitals": ("HTTPS://EVIL.example/x y", " y"),
+    "a relative link": ("[x](/logout)", "x"),
+    "a link to a script": ('[x]( <javascript:alert(1)> "t")', "x"),
+    "a link with brackets in it": ("[a](http://e.example/b(c)d) e", "a e"),
+    "an address as its own link": ("[http://e.example](http://e.example)", ""),
+    "an image in a link": (
+        f"[![i](http://e.example/1)]({KNOWN})",
+        f"[i] ({KNOWN})",
+    ),
+    "a link over lines": ("[a]\n(http://e.example)", "[a]\n()"),
+    "a long text": (f"[{'g' * 300}](http://e.example)", f"[{'g' * 300}] ()"),
+    "a definition": ("[r]: /logout\n[r]", "[r] : /logout\n[r]"),
+    "a definition in a list": ("- [r]: http://e.example", "- [r] : "),
+    "a mark with a foreign link": ("a [S1](http://e.example)", "a [S1]"),
+    "an exclamation before a mark": ("Beware![S1]", "Beware! [S1]"),
+    "an image tag": ("<img src=x onerror=1> t", " t"),
+    "a link tag": (f"<a href='{KNOWN}'>t</a>", "t"),
+    "a style with an address": ("<div style='background:url(//e.example)'>q", "q"),
+    "a tag that never ends": ("<img src=//e.example/x", "< img src=//e.example/x"),
+    "an echo of the prompt": ('<source id="S1">x</source>', "x"),
+    "none: code": ("`a[i](x)` and `![i](x)`", "`a[i](x)` and `![i](x)`"),
+    "none: a comparison": ("a <b and c> d, x < 3", "a <b and c> d, x < 3"),
+    "none: a type": ("a List<String> x", "a List<String> x"),
+    "none: two marks": ("a [S1][S2]: b", "a [S1][S2]: b"),
+    "none: a word": ("http: how far [or", "http: how far [or"),
+    "a foreign address in code": ("`curl https://evil.example/x`", "`curl `"),
+}
+
+
+def written(*pieces: str) -> tuple[str, int]:
+    guard = LinkGuard([KNOWN])
+    text = "".join(guard.feed(piece) for piece in pieces) + guard.finish()
+    return text, guard.removed
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES.keys())
+def test_only_links_of_the_sources_pass(text: str, expected: str) -> None:
+    assert written(text)[0] == expected
+
+
+@pytest.mark.parametrize("text", [text for text, _ in CASES.values()], ids=CASES.keys())
+def test_how_the_stream_is_cut_makes_no_difference(text: str) -> None:
+    whole = written(text)
+    for cut in range(len(text) + 1):
+        assert written(text[:cut], text[cut:]) == whole
+    assert written(*text) == whole
+
+
+FRAGMENTS = ["[", "]", "(", ")", "!", "<", ">", "img ", "src=", "a ", "\n", " ", "`", ":", "x", "/"]
+FRAGMENTS += ["http://", "https://evil.example/q", "www.", KNOWN, "S1", '"', "javascript:"]
+
+
+@given(pieces=st.lists(st.sampled_from(FRAGMENTS), max_size=30))
+def test_no_text_gets_a_foreign_address_or_an_image_out(pieces: list[str]) -> None:
+    out, _ = written(*pieces)
+    assert out == written("".join(pieces))[0]
+    assert not re.search(r"evil", out)
+    plain = re.sub(r"`+[^`\n]*`+|```.*?(```|$)", "", out, flags=re.DOTALL)
+    if "`" not in out:
+        assert not re.search(r"!\[", plain)
+        assert not re.search(r"<(img|a)\b", plain)
+        targets = re.findall(r"\[[^\[\]]*\]\(([^()\s]*)\)", plain)
+        assert all(target.rstrip("/") == KNOWN for target in targets)
+
+
+def test_what_was_left_out_is_counted() -> None:
+    assert written("![a](http://e.example/1) [b](http://e.example/2) http://e.example/3")[1] == 3
+    assert written(f"[a]({KNOWN})")[1] == 0
+
+
+def test_a_text_without_links_is_not_held_back() -> None:
+    guard = LinkGuard([])
+    assert guard.feed("Tents are returned. ") == "Tents are returned. "
+    assert guard.feed("See [S1") == "See "
+    assert guard.feed("] x") == "[S1] x"
+
+
+def test_the_addresses_of_sources_are_those_in_their_text_and_their_own() -> None:
+    source = evidence("Write to https://shop.example/contact, or see (www.shop.example/faq).")
+    assert addresses([source]) == {
+        "https://shop.example/contact",
+        "www.shop.example/faq",
+        "p.md",
+    }
