@@ -1,6 +1,6 @@
 """Tokens a second of the generator deployment beside vLLM alone: python -m benchmarks.generation
 
-    python -m benchmarks.generation MODEL [--concurrent 8] [--tokens 128] [--rounds 3]
+    python -m benchmarks.generation MODEL [--concurrent 8] [--tokens 128] [--rounds 6]
 
 MODEL is a folder or hub id; the default is the small model of `make vllm-env`. The same prompts are
 written by `AsyncLLM` alone and through `GeneratorServer` on Ray Serve and its handle, with the same
@@ -139,9 +139,9 @@ def served(
 def _load(settings: GeneratorSettings) -> Callable[[Any], Any]:
     def load(_embedder: Any) -> Any:
         from quarry.models.factory import load_generator
-        from serve.serving.deployments import TOGETHER
+        from serve.serving.pacing import pace
 
-        return load_generator(settings, together=TOGETHER)
+        return load_generator(settings, pace=pace)
 
     return load
 
@@ -218,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("model", nargs="?", default="")
     parser.add_argument("--concurrent", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--side", choices=sorted(set(SIDES)), help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if not given.model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quarry.errors import ConfigError
 from quarry.models.fakes import FakeEmbedder, FakeGenerator, FakeReranker
 from quarry.ports import Embedder, Entailment, Generator, Reranker
@@ -50,9 +52,12 @@ def load_entailment(settings: EntailmentSettings) -> Entailment | None:
 
 
 def load_generator(
-    settings: GeneratorSettings, embedder: Embedder | None = None, *, together: int = 1
+    settings: GeneratorSettings,
+    embedder: Embedder | None = None,
+    *,
+    pace: Callable[[int], float] | None = None,
 ) -> Generator:
-    """`together`: tokens that an engine in this process gives at a time.
+    """`pace`: seconds between the pieces of an engine in this process, by the answers in flight.
 
     Raises ConfigError for settings that the kind refuses, MissingExtra, ModelError.
     """
@@ -65,7 +70,7 @@ def load_generator(
     if settings.kind == "vllm":
         from quarry.models.vllm import VllmGenerator
 
-        return VllmGenerator(settings, together=together)
+        return VllmGenerator(settings, pace=pace)
     from quarry.models.extractive import ExtractiveGenerator
 
     return ExtractiveGenerator(embedder)

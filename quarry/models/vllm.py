@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,9 @@ _log = structlog.get_logger(__name__)
 
 _STOP_S = 2.0
 """Seconds that the engine's processes have to end by themselves."""
+Pace = Callable[[int], float]
+"""Seconds between the pieces of an answer after the first, when so many are being written."""
+
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
 
@@ -38,9 +42,9 @@ class VllmGenerator:
     window gets a shorter answer; one that leaves no room for any raises ModelError.
     """
 
-    def __init__(self, settings: GeneratorSettings, *, together: int = 1) -> None:
-        """`together`: tokens of each piece after the first."""
-        self._together = together
+    def __init__(self, settings: GeneratorSettings, *, pace: Pace | None = None) -> None:
+        """`pace`: unset, each token is a piece."""
+        self._pace = pace or (lambda _: 0.0)
         import_vllm(settings.vllm)
         self._settings = settings
         self._model_id = model_of(settings).model_id
@@ -77,8 +81,9 @@ class VllmGenerator:
         tokens = await asyncio.to_thread(self._chat.tokens, prompt.messages)
         outputs = self._thread.iterate(partial(self._outputs, prompt, tokens))
         count = 0
-        async with aclosing(_timed(outputs, end)) as groups:
-            async for group in groups:
+        async with aclosing(_timed(outputs, end)) as arrived:
+            async for groups in arrived:
+                group = list(chain.from_iterable(groups))
                 written = [output.outputs[0] for output in group]
                 count += sum(len(part.token_ids) for part in written)
                 text = "".join(part.text for part in written)
@@ -101,7 +106,7 @@ class VllmGenerator:
         self._thread.call(partial(self._engine.shutdown, timeout=_STOP_S))
         self._thread.stop()
 
-    async def _outputs(self, prompt: Prompt, tokens: list[int]) -> AsyncGenerator[Any, None]:
+    async def _outputs(self, prompt: Prompt, tokens: list[int]) -> AsyncGenerator[list[Any], None]:
         from vllm.inputs import tokens_input
 
         room = self._settings.context_tokens - len(tokens)
@@ -118,9 +123,10 @@ class VllmGenerator:
             lora_request=self._lora,
         )
         with _told():
-            async with aclosing(generated) as outputs:
-                async for output in outputs:
-                    yield output
+            groups = grouped(generated, lambda: self._pace(self.in_flight))
+            async with aclosing(generated), aclosing(groups):
+                async for group in groups:
+                    yield group
 
     def _sampling(self, prompt: Prompt, max_tokens: int) -> Any:
         from vllm import SamplingParams
@@ -132,11 +138,27 @@ class VllmGenerator:
             temperature=0.0,
             max_tokens=max_tokens,
             output_kind=RequestOutputKind.DELTA,
-            stream_interval=self._together,
             structured_outputs=(
                 StructuredOutputsParams(regex=answer_pattern(labels)) if guided else None
             ),
         )
+
+
+async def grouped(
+    outputs: AsyncIterator[Any], interval: Callable[[], float]
+) -> AsyncGenerator[list[Any], None]:
+    """The first output at once, later ones together after an interval (seconds), the last at once.
+
+    Whoever reads is in another thread, which each group wakes, on cores that a small model on a CPU
+    computes on. No group waits for longer than until the next output.
+    """
+    group, due = [], 0.0
+    async for output in outputs:
+        group.append(output)
+        now = time.monotonic()
+        if now >= due or output.finished:
+            yield group
+            group, due = [], now + interval()
 
 
 async def _timed(outputs: AsyncIterator[list[Any]], end: float) -> AsyncGenerator[list[Any], None]:

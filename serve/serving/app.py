@@ -52,6 +52,8 @@ LOCAL_RAY = {
     "RAY_COLOR_PREFIX": "0",
     # What a replica has started, such as the processes of vLLM, ends with it however it ends.
     "RAY_process_group_cleanup_enabled": "true",
+    # Ray would let everything else on the machine go before the replicas, and so before the models.
+    "RAY_worker_niceness": "0",
     # Looks after its one node less often than after a cluster: the models want its cores.
     "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
     "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "1000",

@@ -53,16 +53,12 @@ from serve.http.limits import RETRY_AFTER_S
 from serve.http.sign_in import SignIn
 from serve.index import Index, impatient
 from serve.models import EXTRACTIVE, Scores, SearchModels, load_fallback
+from serve.serving.cores import leave_bound_cores
 from serve.serving.handles import AnswerHandles, ModelHandles, RemoteEmbedder, RemoteSearcher, call
-from serve.serving.pacing import paced
+from serve.serving.pacing import pace, paced
 from serve.serving.placement import Placement, placements
 from serve.stage import Threads
 
-PACE_S = 0.1
-"""Tokens that a generator writes in this time travel together: a message for each takes time of the
-cores that a small model on a CPU computes on."""
-TOGETHER = 8
-"""Tokens that an engine gives at a time: each time wakes three threads, on the same cores."""
 BATCH = 32
 """Questions of one forward pass of the embedder at most; it never waits to fill a batch."""
 
@@ -123,10 +119,12 @@ class GeneratorServer:
         _prepare(settings)
         # In a thread, because it may ask the embedder and wait for it.
         self._generator = await asyncio.to_thread(load, embedder)
+        if isinstance(self._generator, OwnsProcesses):
+            leave_bound_cores()
         self._threads = Threads(4)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        async with aclosing(paced(self._generator.stream(prompt), PACE_S)) as pieces:
+        async with aclosing(paced(self._generator.stream(prompt), pace(1))) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -267,7 +265,7 @@ def _load_embedder(settings: Settings) -> Embedder:
 def _load_generator(settings: Settings, embedder: DeploymentHandle) -> Generator:
     """The extractive generator compares meanings by the embedder, others have no use for it."""
     if settings.generator.kind != EXTRACTIVE:
-        return load_generator(settings.generator, together=TOGETHER)
+        return load_generator(settings.generator, pace=pace)
     return load_generator(
         settings.generator, RemoteEmbedder(embedder, load_counter(settings.embedder))
     )

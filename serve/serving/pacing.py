@@ -10,6 +10,16 @@ from dataclasses import replace
 
 from quarry.records import Piece
 
+PIECES_PER_S = 12.0
+"""Messages of all streams together; they take time of the cores that a model computes on."""
+LONGEST_S = 0.6
+"""Longest that a reader waits for what is written already."""
+
+
+def pace(streams: int) -> float:
+    """Seconds between the messages of one stream among so many."""
+    return min(LONGEST_S, streams / PIECES_PER_S)
+
 
 async def paced(pieces: AsyncIterator[Piece], interval_s: float) -> AsyncGenerator[Piece, None]:
     """The first piece at once, later ones joined to one every `interval_s`, the last at once.

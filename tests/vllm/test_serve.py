@@ -8,6 +8,7 @@ contract of answers.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -190,6 +191,15 @@ def test_several_ask_at_once(server: Server) -> None:
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(server.ask, [HOURS] * 8))
     assert [(answer["status"], answer["degraded"]) for answer in together] == [("answered", [])] * 8
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one core is for all")
+def test_the_cores_that_the_engine_computes_on_are_left_to_it(server: Server) -> None:
+    worker = _engine_of(server)
+    waiting, replica = worker.parents()[:2]
+    for process in (waiting, replica):
+        assert not set(process.cpu_affinity()) & set(worker.cpu_affinity()), process
+    assert worker.nice() == replica.nice() == psutil.Process(server.pid).nice() < waiting.nice()
 
 
 def _stream(server: Server, question: str) -> list[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from quarry.records import Piece, StopReason
-from serve.serving.pacing import paced
+from serve.serving.pacing import LONGEST_S, pace, paced
 
 FOREVER = 3600.0
 LAST = Piece(stop=StopReason.LENGTH, prompt_tokens=7, completion_tokens=3)
@@ -81,3 +81,9 @@ async def test_a_reader_who_goes_away_closes_the_source() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert source.closed
+
+
+def test_streams_share_the_messages_of_a_second_but_no_reader_waits_long() -> None:
+    assert pace(1) < pace(2) < pace(4) < LONGEST_S
+    assert 1 / pace(1) == pytest.approx(4 / pace(4))
+    assert pace(100) == LONGEST_S
