@@ -159,6 +159,8 @@ async def grouped(
         if now >= due or output.finished:
             yield group
             group, due = [], now + interval()
+    if group:
+        yield group
 
 
 async def _timed(outputs: AsyncIterator[list[Any]], end: float) -> AsyncGenerator[list[Any], None]:

@@ -7,18 +7,21 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from quarry import past
 from quarry.cli.catalog import need_index
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.output import print_json, print_line, print_note
+from quarry.cli.output import one_line, print_json, print_line, print_note
 from quarry.cli.render import answer_lines, search_lines
 from quarry.cli.server import RunningServer
 from quarry.records import Mode, Principal, SearchRequest
 from quarry.settings import Settings
+
+if TYPE_CHECKING:
+    from quarry.access.principals import Users
 
 Kind = Literal["search", "answer", "explain"]
 _WORTH_A_WORD_S = 2.0
@@ -160,6 +163,7 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     if request.as_of:
         kept_for = timedelta(days=settings.stores.retention_days)
         past.check_time(request.as_of, retention=kept_for, now=datetime.now(UTC))
+    _note_unknown(settings, query)
     began = time.monotonic()
     server = RunningServer.find(settings.data_dir)
     if server is not None:
@@ -222,12 +226,25 @@ def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
 
 def principal_of(settings: Settings, user: str, groups: list[str] | None) -> Principal:
     """Who asks. Raises ConfigError for a users file that cannot be read."""
+    principal = users_of(settings).named(user) if user else Principal()
+    return principal if groups is None else replace(principal, groups=tuple(groups))
+
+
+def users_of(settings: Settings) -> Users:
+    """Raises ConfigError for a users file that cannot be read."""
     from quarry.access.principals import NOBODY_KNOWN, load_users
 
     path = settings.access.users_file
-    users = load_users(path) if path and user else NOBODY_KNOWN
-    principal = users.named(user) if user else Principal()
-    return principal if groups is None else replace(principal, groups=tuple(groups))
+    return load_users(path) if path else NOBODY_KNOWN
+
+
+def _note_unknown(settings: Settings, query: dict[str, Any]) -> None:
+    """A name that is mistyped finds what is public, as if there were nothing else."""
+    user, path = query.get("as"), settings.access.users_file
+    if not user or "groups" in query or user in users_of(settings).principals:
+        return
+    where = f"in {one_line(str(path))}" if path else "known here: access.users_file is not set"
+    print_note(f"{one_line(user)} is not {where}; who is not known has no groups.")
 
 
 def query_of(

@@ -153,3 +153,32 @@ def test_a_time_reaches_the_search() -> None:
     assert request_of(Settings(), body).as_of is None
     request = request_of(Settings(), {**body, "as_of": "2026-01-31T14:30+01:00"})
     assert request.as_of == datetime(2026, 1, 31, 13, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("settings_text", "arguments", "said"),
+    [
+        ("access: {users_file: users.yaml}", ["--as", "mie"], "mie is not in"),
+        ("", ["--as", "mei"], "access.users_file is not set"),
+        ("access: {users_file: users.yaml}", ["--as", "mei"], ""),
+        ("access: {users_file: users.yaml}", ["--as", "mie", "--groups", "hr"], ""),
+        ("access: {users_file: users.yaml}", [], ""),
+    ],
+)
+def test_a_name_that_is_not_known_is_told(
+    settings_text: str,
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
+    (tmp_path / "quarry.yaml").write_text(settings_text + "\n")
+    (tmp_path / "users.yaml").write_text("users: {mei: {groups: [staff]}}\n")
+    assert run(["search", "why?", *arguments]) == 2  # there is no index
+    *notes, nothing = capsys.readouterr().err.splitlines()
+    assert nothing == NOTHING_YET
+    assert bool(notes) == bool(said)
+    assert said in "".join(notes)

@@ -30,6 +30,10 @@ async def test_the_first_comes_at_once_and_the_rest_with_the_last() -> None:
     assert await numbers(outputs(5), FOREVER) == [[1], [2, 3, 4, 5]]
 
 
+async def test_what_ends_without_a_last_one_is_not_lost() -> None:
+    assert await numbers(outputs(3, finishes=False), FOREVER) == [[1], [2, 3]]
+
+
 async def test_without_an_interval_each_comes_by_itself() -> None:
     assert await numbers(outputs(3), 0.0) == [[1], [2], [3]]
 
