@@ -7,9 +7,11 @@ has vanished, and its documents are deleted, unless that would be suspiciously m
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ingest.sources import LeftOut
 from quarry.errors import UsageError
@@ -144,6 +146,31 @@ def check_moved(plan: Plan, before: Known, origins: Sequence[str]) -> None:
         f"of its {before.documents} documents are not in {origins[0]} ({names}); pass --moved to "
         "delete them and read it from there from now on, or --source with another name."
     )
+
+
+def check_renamed(catalog: Catalog, plan: Plan, origins: Sequence[str]) -> None:
+    """A folder under another name would be there twice: as it was, for good, and as it is.
+
+    Raises UsageError if half of the documents of a source whose place is gone are listed here.
+    """
+    listed = {item.address for item in plan.read}
+    for name in catalog.sources():
+        before = known(catalog, name)
+        if name == plan.source or not before.origins or any(map(_is_there, before.origins)):
+            continue
+        had = [address for address, entry in before.entries.items() if entry.documents]
+        same = sum(address in listed for address in had)
+        if had and 2 * same >= len(had):
+            raise UsageError(
+                f"{same} of the {len(had)} files of the source {name}, whose place "
+                f"{before.origins[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
+                f"if they have moved there, or --source {plan.source} to have both."
+            )
+
+
+def _is_there(origin: str) -> bool:
+    """Only of a path can it be told that it is gone."""
+    return not Path(origin).is_absolute() or os.path.lexists(origin)
 
 
 def _is_elsewhere(before: Known, origins: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from ingest.plan import (
     Plan,
     check_moved,
     check_origins,
+    check_renamed,
     guarded,
     is_mass_delete,
     known,
@@ -121,6 +122,8 @@ class Run:
                 check_origins(before, group.origins, named=named or moved)
                 before = with_orphans(catalog, before) if catalog else before
                 plan = self._compared(group, before)
+                if catalog and not (before.origins or named):
+                    check_renamed(catalog, plan, group.origins)
                 if not moved:
                     check_moved(plan, before, group.origins)
                 plan = guarded(plan, before, self._settings.ingest, allow=self._allow_mass_delete)

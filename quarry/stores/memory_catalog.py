@@ -125,6 +125,10 @@ class MemoryCatalog:
         with self._lock:
             self._kept = kept
 
+    def sources(self) -> list[str]:
+        with self._lock:
+            return sorted({source for source, _ in self._entries})
+
     def entries(self, source: str) -> Iterator[SourceEntry]:
         with self._lock:
             found = [entry for key, entry in self._entries.items() if key[0] == source]

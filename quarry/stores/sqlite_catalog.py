@@ -191,6 +191,14 @@ class SqliteCatalog:
     def keep(self, kept: Kept) -> None:
         self._put_entry(_KEPT, kept_to_json(kept))
 
+    def sources(self) -> list[str]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT DISTINCT source FROM {self._entries} WHERE source <> ? ORDER BY source",
+                (_KEPT[0],),
+            ).fetchall()
+        return [source for (source,) in rows]
+
     def entries(self, source: str) -> Iterator[SourceEntry]:
         after, more = "", True
         while more:

@@ -289,6 +289,21 @@ class CatalogContract:
         assert list(catalog.entries("wiki")) == [entry("a.md", source="wiki")]
         assert list(catalog.entries("nowhere")) == []
 
+    def test_sources_are_those_that_have_entries(self, catalog: Catalog) -> None:
+        assert catalog.sources() == []
+        catalog.keep(Kept(since=at(1)))
+        for name, address in [("wiki", "a.md"), ("handbook", "a.md"), ("wiki", "b.md")]:
+            catalog.put_entry(entry(address, source=name))
+        assert catalog.sources() == ["handbook", "wiki"]
+        catalog.delete_entry("handbook", "a.md")
+        assert catalog.sources() == ["wiki"]
+
+    def test_all_sources_of_many_are_listed(self, catalog: Catalog) -> None:
+        names = [f"s{number:04}" for number in range(1100)]
+        for name in names:
+            catalog.put_entry(entry("a.md", source=name))
+        assert catalog.sources() == names
+
     def test_all_entries_of_a_large_source_are_listed(self, catalog: Catalog) -> None:
         for n in range(1200):
             catalog.put_entry(entry(f"{n}.md"))

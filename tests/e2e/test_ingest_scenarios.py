@@ -281,6 +281,19 @@ def test_a_source_that_moved_is_known_at_its_new_place(world: World) -> None:
     assert world.sync(new).unchanged == 4
 
 
+def test_a_folder_under_another_name_is_not_there_twice_unless_that_is_meant(world: World) -> None:
+    filled(world)
+    new = world.folder.rename(world.root / "manuals")
+    said = "4 of the 4 files of the source docs.*--source docs --moved.*--source manuals to have"
+    with pytest.raises(UsageError, match=said):
+        world.sync(new)
+    assert len(world.rows()) == 4
+    summary = world.sync(new, source="docs", moved=True)
+    assert (summary.unchanged, summary.indexed, summary.embedded) == (4, 0, 0)
+    assert world.sync(new, source="manuals").indexed == 4
+    assert world.sync(new, source="manuals").unchanged == 4
+
+
 def test_a_single_file_leaves_the_rest_of_its_source_alone(world: World) -> None:
     filled(world)
     world.write("page1.md", "# Page 1\n\nAlone.\n")

@@ -13,7 +13,7 @@ from quarry.ids import digest
 from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
-from quarry.stores.elasticsearch.client import Cluster
+from quarry.stores.elasticsearch.client import PAGE, Cluster
 from quarry.stores.elasticsearch.known import KnownRows
 
 KEPT = "kept"
@@ -153,15 +153,8 @@ class ElasticsearchCatalog:
         return [codec.document_from_json(hit["_source"]["row"]) for hit in hits]
 
     def counts(self) -> dict[DocState, int]:
-        self._cluster.refresh(self._documents)
-        answer = self._cluster.call(
-            lambda c: c.search(
-                index=self._documents,
-                size=0,
-                aggs={"states": {"terms": {"field": "state", "size": len(DocState)}}},
-            )
-        )
-        buckets = answer["aggregations"]["states"]["buckets"]
+        states = {"terms": {"field": "state", "size": len(DocState)}}
+        buckets = self._aggregated(self._documents, states)["buckets"]
         return {DocState(bucket["key"]): bucket["doc_count"] for bucket in buckets}
 
     def history(self, doc_id: str) -> list[Document]:
@@ -210,6 +203,17 @@ class ElasticsearchCatalog:
         document = {"key": KEPT, "source": "", "entry": codec.kept_to_json(kept)}
         self._cluster.call(lambda c: c.index(index=self._entries, id=KEPT, document=document))
 
+    def sources(self) -> list[str]:
+        found: list[str] = []
+        after: dict[str, Any] = {}
+        while True:
+            names = {"size": PAGE, "sources": [{"name": {"terms": {"field": "source"}}}], **after}
+            page = self._aggregated(self._entries, {"composite": names})
+            found += [bucket["key"]["name"] for bucket in page["buckets"]]
+            if "after_key" not in page:
+                return sorted(name for name in found if name)
+            after = {"after": page["after_key"]}
+
     def entries(self, source: str) -> Iterator[SourceEntry]:
         self._cluster.refresh(self._entries)
         pages = self._cluster.pages(self._entries, query={"term": {"source": source}}, sort="key")
@@ -234,6 +238,20 @@ class ElasticsearchCatalog:
 
     def _pages(self, query: Mapping[str, Any], **options: Any) -> Iterator[dict[str, Any]]:
         return self._cluster.pages(self._documents, query=query, sort="doc_id", **options)
+
+    def _aggregated(self, index: str, aggregation: dict[str, Any]) -> dict[str, Any]:
+        """One aggregation over all rows of an index, written a moment ago too."""
+        self._cluster.refresh(index)
+        answer = self._cluster.call(
+            lambda c: c.search(
+                index=index,
+                size=0,
+                aggs={"all": aggregation},
+                allow_partial_search_results=False,  # a shard that is away is no empty one
+            )
+        )
+        found: dict[str, Any] = answer["aggregations"]["all"]
+        return found
 
     def _mget(self, ids: Sequence[str]) -> dict[str, Any]:
         """Realtime read of stored rows, by id."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from ingest.plan import (
     Recipe,
     check_moved,
     check_origins,
+    check_renamed,
     documents_of,
     guarded,
     known,
@@ -216,6 +218,39 @@ def test_a_move_that_would_delete_names_a_few_of_what_it_would() -> None:
         check_moved(plan, known_before, ["/b"])
     whole = make_plan([item(address) for address in known_before.entries], before(), recipe=RECIPE)
     check_moved(whole, known_before, ["/b"])
+
+
+def renamed(origin: str, had: Sequence[str], listed: Sequence[str]) -> None:
+    """A catalog whose source `old` was read from `origin`, asked about a listing of `new`."""
+    catalog = MemoryCatalog()
+    put_mark(catalog, "old", [origin], unfinished=False)
+    for address in had:
+        catalog.put_entry(replace(entry(address), source="old"))
+    plan = make_plan([item(address) for address in listed], Known(source="new"), recipe=RECIPE)
+    check_renamed(catalog, plan, ["/b/new"])
+
+
+@pytest.mark.parametrize("listed", [["1.md", "2.md"], ["1.md"], ["1.md", "9.md", "8.md"]])
+def test_a_folder_that_has_half_the_files_of_one_that_is_gone_is_refused(
+    listed: Sequence[str], tmp_path: Path
+) -> None:
+    same = sum(address in ("1.md", "2.md") for address in listed)
+    said = rf"{same} of the 2 files of the source old.* --source old --moved if .* --source new to"
+    with pytest.raises(UsageError, match=said):
+        renamed(str(tmp_path / "gone"), ["1.md", "2.md"], listed)
+
+
+def test_a_folder_beside_one_that_is_there_is_a_source_of_its_own(tmp_path: Path) -> None:
+    renamed(str(tmp_path), ["1.md", "2.md"], ["1.md", "2.md"])
+
+
+def test_a_folder_of_other_files_is_none_that_has_moved(tmp_path: Path) -> None:
+    renamed(str(tmp_path / "gone"), ["1.md", "2.md", "3.md"], ["1.md", "9.md"])
+    renamed(str(tmp_path / "gone"), [], ["1.md"])
+
+
+def test_of_what_is_no_path_nobody_knows_whether_it_is_gone() -> None:
+    renamed("bucket", ["1.md"], ["1.md"])
 
 
 def test_the_mark_of_a_source_is_no_address_of_it() -> None:
