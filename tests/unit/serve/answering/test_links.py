@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serve.answering.links import LinkGuard, addresses
-from tests.unit.serve.test_citations import evidence
+from tests.unit.serve.answering.test_citations import evidence
 
 KNOWN = "https://shop.example/returns"
 CASES = {

@@ -19,8 +19,8 @@ from serve.answering.generate import Delta, Written
 from serve.answering.writing import AnswerWriter
 from serve.graph import Final
 from serve.stage import Deadline, Run
+from tests.unit.serve.answering.test_citations import evidence
 from tests.unit.serve.serve_world import Scripted, World, failing, request
-from tests.unit.serve.test_citations import evidence
 
 SOURCES = [evidence(), evidence("The shop in Oslo opens at nine.", label="S2")]
 CREDIT = "Used tents give store credit only, within 60 days [S1]."

@@ -10,7 +10,7 @@ import pytest
 from quarry.text import REFUSAL
 from serve.answering.citations import Sentence
 from serve.answering.support import doubt, states_fact
-from tests.unit.serve.test_citations import evidence
+from tests.unit.serve.answering.test_citations import evidence
 
 SOURCE = evidence(
     "Used tents are returned within 60 days for store credit only. Shipping costs 4.90 euros above "
