@@ -25,6 +25,15 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(access=AccessSettings(users_file=users))
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with settings that say nothing and no index."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
+    (tmp_path / "quarry.yaml").touch()
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("user", "groups", "expected"),
     [
@@ -84,19 +93,15 @@ def test_what_cannot_be_asked_ends_in_one_sentence_before_a_model_is_loaded(
     command: str,
     arguments: list[str],
     said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
-    (tmp_path / "quarry.yaml").touch()
     assert run([command, *arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert said in printed.err
-    assert not (tmp_path / ".quarry").exists()
+    assert not (folder / ".quarry").exists()
 
 
 @pytest.mark.parametrize(
@@ -105,23 +110,19 @@ def test_what_cannot_be_asked_ends_in_one_sentence_before_a_model_is_loaded(
 )
 def test_after_an_ingest_of_an_empty_folder_there_is_still_nothing_and_no_model_is_loaded(
     command: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
-    (tmp_path / "quarry.yaml").touch()
-    (tmp_path / "empty").mkdir()
+    (folder / "empty").mkdir()
     case = '{"id": "a", "question": "why?", "kind": "unanswerable", "status": "refused"}'
-    (tmp_path / "set").write_text(case + "\n")
+    (folder / "set").write_text(case + "\n")
     assert run(["ingest", "empty"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "empty: there is no document to read; check the path.\n"
     assert run(command.split()) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"{NOTHING_YET}\n")
-    with closing(open_registry(load_settings(tmp_path / "quarry.yaml"))) as registry:
+    with closing(open_registry(load_settings(folder / "quarry.yaml"))) as registry:
         assert registry.generations() == []
 
 
@@ -134,18 +135,15 @@ def test_a_time_that_cannot_be_gone_back_to_ends_in_one_sentence(
     command: str,
     time: str,
     said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
-    (tmp_path / "quarry.yaml").write_text("stores: {retention_days: 30}\n")
+    (folder / "quarry.yaml").write_text("stores: {retention_days: 30}\n")
     assert run([command, "why?", "--as-of", time]) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1
     assert said in printed.err
-    assert not (tmp_path / ".quarry").exists()
+    assert not (folder / ".quarry").exists()
 
 
 def test_a_time_reaches_the_search() -> None:
@@ -169,14 +167,11 @@ def test_a_name_that_is_not_known_is_told(
     settings_text: str,
     arguments: list[str],
     said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("QUARRY_CONFIG", raising=False)
-    (tmp_path / "quarry.yaml").write_text(settings_text + "\n")
-    (tmp_path / "users.yaml").write_text("users: {mei: {groups: [staff]}}\n")
+    (folder / "quarry.yaml").write_text(settings_text + "\n")
+    (folder / "users.yaml").write_text("users: {mei: {groups: [staff]}}\n")
     assert run(["search", "why?", *arguments]) == 2  # there is no index
     *notes, nothing = capsys.readouterr().err.splitlines()
     assert nothing == NOTHING_YET
