@@ -30,7 +30,7 @@ def leave_bound_cores() -> None:
     me = psutil.Process()
     moving, bound = [me], set[int]()
     for process in me.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.Error):
             cores = set(process.cpu_affinity())
             if cores == ours:
                 moving.append(process)
@@ -40,9 +40,9 @@ def leave_bound_cores() -> None:
     if not left or left == ours:
         return
     for process in moving:
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.Error):  # what has ended meanwhile, or may not be moved, stays
             if process != me:
                 process.nice(min(19, process.nice() + LESS))
             for thread in process.threads():
-                with suppress(ProcessLookupError):  # it has ended meanwhile
+                with suppress(OSError):
                     os.sched_setaffinity(thread.id, left)
