@@ -98,7 +98,7 @@ def known(catalog: Catalog, source: str) -> Known:
     return Known(
         source=source,
         entries=found,
-        origins=tuple(mark.reason.split("\n")),
+        origins=_origins(mark),
         unfinished=mark.recipe == _UNFINISHED,
     )
 
@@ -116,6 +116,10 @@ def put_mark(catalog: Catalog, source: str, origins: Sequence[str], *, unfinishe
             reason="\n".join(origins),
         )
     )
+
+
+def _origins(mark: SourceEntry) -> tuple[str, ...]:
+    return tuple(mark.reason.split("\n"))
 
 
 def check_origins(before: Known, origins: Sequence[str], *, named: bool) -> None:
@@ -155,15 +159,15 @@ def check_renamed(catalog: Catalog, plan: Plan, origins: Sequence[str]) -> None:
     """
     listed = {item.address for item in plan.read}
     for name in catalog.sources():
-        before = known(catalog, name)
-        if name == plan.source or not before.origins or any(map(_is_there, before.origins)):
+        mark = catalog.entry(name, MARK)
+        if name == plan.source or mark is None or any(map(_is_there, _origins(mark))):
             continue
-        had = [address for address, entry in before.entries.items() if entry.documents]
+        had = [entry.address for entry in catalog.entries(name) if entry.documents]
         same = sum(address in listed for address in had)
         if had and 2 * same >= len(had):
             raise UsageError(
                 f"{same} of the {len(had)} files of the source {name}, whose place "
-                f"{before.origins[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
+                f"{_origins(mark)[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
                 f"if they have moved there, or --source {plan.source} to have both."
             )
 

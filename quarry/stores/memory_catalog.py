@@ -134,6 +134,10 @@ class MemoryCatalog:
             found = [entry for key, entry in self._entries.items() if key[0] == source]
         return iter(found)
 
+    def entry(self, source: str, address: str) -> SourceEntry | None:
+        with self._lock:
+            return self._entries.get((source, address))
+
     def put_entry(self, entry: SourceEntry) -> None:
         with self._lock:
             self._entries[entry.source, entry.address] = entry

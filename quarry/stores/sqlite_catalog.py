@@ -182,11 +182,8 @@ class SqliteCatalog:
             ).rowcount
 
     def kept(self) -> Kept:
-        with self._database.read() as db:
-            row = db.execute(
-                f"SELECT body FROM {self._entries} WHERE source = ? AND address = ?", _KEPT
-            ).fetchone()
-        return kept_from_json(json.loads(row[0])) if row else Kept()
+        body = self._entry(_KEPT)
+        return kept_from_json(body) if body else Kept()
 
     def keep(self, kept: Kept) -> None:
         self._put_entry(_KEPT, kept_to_json(kept))
@@ -212,6 +209,17 @@ class SqliteCatalog:
             yield from page
             more = len(page) == _PAGE
             after = page[-1].address if page else ""
+
+    def entry(self, source: str, address: str) -> SourceEntry | None:
+        body = self._entry((source, address))
+        return entry_from_json(body) if body else None
+
+    def _entry(self, key: tuple[str, str]) -> dict[str, Any] | None:
+        with self._database.read() as db:
+            row = db.execute(
+                f"SELECT body FROM {self._entries} WHERE source = ? AND address = ?", key
+            ).fetchone()
+        return json.loads(row[0]) if row else None
 
     def put_entry(self, entry: SourceEntry) -> None:
         self._put_entry((entry.source, entry.address), entry_to_json(entry))

@@ -283,8 +283,11 @@ class CatalogContract:
             entry("a.md", tag="200-2", reason="page 3"),
             entry("ü 'b'.md"),
         ]
+        assert catalog.entry("handbook", "a.md") == entry("a.md", tag="200-2", reason="page 3")
+        assert catalog.entry("wiki", "ü 'b'.md") is None
         catalog.delete_entry("handbook", "a.md")
         catalog.delete_entry("handbook", "never there")
+        assert catalog.entry("handbook", "a.md") is None
         assert list(catalog.entries("handbook")) == [entry("ü 'b'.md")]
         assert list(catalog.entries("wiki")) == [entry("a.md", source="wiki")]
         assert list(catalog.entries("nowhere")) == []

@@ -196,8 +196,8 @@ class ElasticsearchCatalog:
         return sum(count for doc_id, count in trimmed.items() if doc_id not in moved)
 
     def kept(self) -> Kept:
-        found = next(self._cluster.mget(self._entries, [{"_id": KEPT}]), None)
-        return codec.kept_from_json(found["_source"]["entry"]) if found else Kept()
+        body = self._entry(KEPT)
+        return codec.kept_from_json(body) if body else Kept()
 
     def keep(self, kept: Kept) -> None:
         document = {"key": KEPT, "source": "", "entry": codec.kept_to_json(kept)}
@@ -219,6 +219,14 @@ class ElasticsearchCatalog:
         pages = self._cluster.pages(self._entries, query={"term": {"source": source}}, sort="key")
         for hit in pages:
             yield codec.entry_from_json(hit["_source"]["entry"])
+
+    def entry(self, source: str, address: str) -> SourceEntry | None:
+        body = self._entry(digest(source, address))
+        return codec.entry_from_json(body) if body else None
+
+    def _entry(self, key: str) -> dict[str, Any] | None:
+        found = next(self._cluster.mget(self._entries, [{"_id": key}]), None)
+        return found["_source"]["entry"] if found else None
 
     def put_entry(self, entry: SourceEntry) -> None:
         key = digest(entry.source, entry.address)
