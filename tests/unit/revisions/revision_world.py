@@ -7,13 +7,14 @@ believed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from loadtests.chaos.watch import Pending
 from quarry import ids, revisions
 from quarry.access.check import may_read
 from quarry.access.compile import labels_of, matches
@@ -27,8 +28,6 @@ DIMENSION = 4
 WORD = "tent"
 """In every passage, so that a question for it finds all rows."""
 DOC = "d1"
-
-Hook = Callable[[str, str, tuple[Any, ...]], None]
 
 
 class Crash(BaseException):
@@ -235,34 +234,7 @@ def incomplete(stores: Stores, docs: Collection[str] = (DOC,)) -> list[str]:
     return broken
 
 
-# ------------------------------------------------------------------------------ store wrappers
-
-
-class Watched:
-    """A store that tells of every call before it is made; a hook may raise Crash instead."""
-
-    def __init__(self, store: Any, name: str, hook: Hook) -> None:
-        self._store = store
-        self._name = name
-        self._hook = hook
-
-    def __getattr__(self, method: str) -> Any:
-        target = getattr(self._store, method)
-
-        def call(*args: Any, **options: Any) -> Any:
-            self._hook(self._name, method, (target, args, options))
-            return target(*args, **options)
-
-        return call
-
-
-def watched(stores: Stores, hook: Hook) -> Stores:
-    return replace(
-        stores,
-        catalog=Watched(stores.catalog, "catalog", hook),
-        text=Watched(stores.text, "text", hook),
-        vectors=Watched(stores.vectors, "vectors", hook),
-    )
+# ------------------------------------------------------------------------------------- crashes
 
 
 WRITES = frozenset({"upsert", "delete", "commit_many"})
@@ -276,9 +248,8 @@ class CrashAt:
     torn: bool = False
     made: int = 0
 
-    def __call__(self, store: str, method: str, pending: tuple[Any, ...]) -> None:
+    def __call__(self, store: str, method: str, target: Pending, args: tuple[Any, ...]) -> None:
         if self.made == self.call:
-            target, args, _ = pending
             if self.torn and method in WRITES:
                 items = list(args[0])
                 target(items[: len(items) // 2])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loadtests.chaos.watch import watched
 from quarry import retention
 from quarry.errors import AsOfError
 from quarry.records import AnswerStatus, DocState, Mode, Principal
@@ -17,7 +18,7 @@ from quarry.revisions import narrow
 from quarry.verify import verify
 from serve.finding import retrieve
 from tests.unit.revisions.as_of_world import HOUR, NOON, Past, people
-from tests.unit.revisions.revision_world import Crash, CrashAt, Page, memory_stores, sync, watched
+from tests.unit.revisions.revision_world import Crash, CrashAt, Page, memory_stores, sync
 from tests.unit.serve.serve_world import World, names
 
 KEPT_HOURS = 50.0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.chaos.watch import watched
 from quarry import retention, revisions
 from quarry.errors import AsOfError
 from quarry.past import check_kept, check_time, parse_time, standing
@@ -30,7 +31,6 @@ from tests.unit.revisions.revision_world import (
     memory_stores,
     shows,
     sync,
-    watched,
 )
 
 OLD = Page(("one", "two", "three"), acl=("hr", "ops"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from loadtests.chaos.watch import watched
 from quarry import revisions
 from quarry.errors import Conflict, RowsRejected, StoreError, StoreUnavailable
 from quarry.records import DocState, Document, Principal
@@ -26,7 +27,6 @@ from tests.unit.revisions.revision_world import (
     read,
     shows,
     sync,
-    watched,
 )
 
 OLD = Page(("one", "two", "three"), acl=("hr", "ops"))
@@ -57,7 +57,7 @@ def vectors_of(*pages: Page) -> dict[str, Any]:
 def failing(stores: Stores, at: str, error: Exception) -> Stores:
     """The same stores, but the call `store.method` raises instead."""
 
-    def hook(store: str, method: str, pending: tuple[Any, ...]) -> None:
+    def hook(store: str, method: str, *_: object) -> None:
         if f"{store}.{method}" == at:
             raise error
 
@@ -66,7 +66,7 @@ def failing(stores: Stores, at: str, error: Exception) -> Stores:
 
 def calls_of(stores: Stores) -> tuple[Stores, list[str]]:
     calls: list[str] = []
-    return watched(stores, lambda store, method, _: calls.append(f"{store}.{method}")), calls
+    return watched(stores, lambda store, method, *_: calls.append(f"{store}.{method}")), calls
 
 
 # ------------------------------------------------------------------------------------ commits
@@ -412,7 +412,7 @@ def test_settling_ends_an_attempt_that_is_still_under_way(stores: Stores) -> Non
     sync(stores, OLD)
     base = row(stores)
 
-    def settle_first(store: str, method: str, pending: tuple[Any, ...]) -> None:
+    def settle_first(store: str, method: str, *_: object) -> None:
         if method == "commit_many":
             revisions.settle(stores, base)
 

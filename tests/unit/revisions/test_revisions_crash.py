@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.chaos.watch import watched
 from quarry import attempts, revisions
 from quarry.records import Principal
 from quarry.settings import MilvusSettings, Settings
@@ -43,7 +44,6 @@ from tests.unit.revisions.revision_world import (
     region,
     shows,
     sync,
-    watched,
 )
 
 OpenStores = Callable[[], Stores]

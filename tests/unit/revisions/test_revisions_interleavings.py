@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from loadtests.chaos.watch import Hook, watched
 from quarry import revisions
 from quarry.errors import Conflict
 from quarry.ids import token_serial
@@ -36,7 +36,6 @@ from tests.unit.revisions.revision_world import (
     read,
     shows,
     sync,
-    watched,
 )
 
 Actor = Callable[[Stores], None]
@@ -149,8 +148,8 @@ def run(
     main = getcurrent()
     calls = dict.fromkeys(actors, 0)
 
-    def hook_of(name: str) -> Callable[[str, str, tuple[Any, ...]], None]:
-        def hook(store: str, method: str, pending: tuple[Any, ...]) -> None:
+    def hook_of(name: str) -> Hook:
+        def hook(*_: object) -> None:
             main.switch()
             if crashes.get(name) == calls[name]:
                 raise GreenletExit
