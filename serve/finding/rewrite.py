@@ -86,8 +86,10 @@ async def rewrite(
     options = rewriting.settings
     detail: dict[str, Any] = {}
     if options.follow_up and conversation:
-        asked = await _standalone(asked, conversation, rewriting, run)
+        asked, unusable = await _standalone(asked, conversation, rewriting, run)
         detail["question"] = asked.question
+        if unusable:
+            detail["unusable"] = unusable
     guesses, wordings = await asyncio.gather(
         _guesses(asked, rewriting, run), _wordings(asked, rewriting, run)
     )
@@ -105,18 +107,22 @@ async def rewrite(
 
 async def _standalone(
     asked: Asked, conversation: Sequence[Message], rewriting: Rewriting, run: Run
-) -> Asked:
+) -> tuple[Asked, str]:
+    """What is asked by a question of its own; else what is asked, and the text that was no use."""
     said = _said(conversation, asked.question, rewriting.context_tokens)
     text = await _written("follow_up", _FOLLOW_UP, said, rewriting, run)
-    question, codes = _first_line(text), set(identifiers(_first_line(text)))
-    # A code leads the results, so it has to be one that was said.
+    if text is None:
+        return asked, ""
+    question = _first_line(text)
+    codes = set(identifiers(question))
+    # A code leads the results: it has to be one that was said, and none that is asked for may go.
     made_up = codes.difference(*(identifiers(clean(m.content)) for m in conversation), asked.codes)
-    if not question or len(question) > rewriting.max_chars or made_up:
-        if text is not None:
-            run.without("follow_up")
-        return asked
+    lost = asked.codes - codes
+    if not question or len(question) > rewriting.max_chars or made_up or lost:
+        run.without("follow_up")
+        return asked, question[: rewriting.max_chars]
     lane = asked.lane if asked.mode is Mode.DENSE else asked.lane | codes
-    return replace(asked, question=question, lane=lane)
+    return replace(asked, question=question, lane=lane), ""
 
 
 async def _guesses(asked: Asked, rewriting: Rewriting, run: Run) -> tuple[str, ...]:
@@ -176,18 +182,33 @@ async def _whole(prompt: Prompt, write: Generate) -> str:
 
 
 def _said(conversation: Sequence[Message], question: str, context_tokens: int) -> str:
-    """The end of the conversation, as far as the generator's window reaches, and the question."""
+    """The end of the conversation, as far as the generator's window reaches, and the question.
+
+    Of a long message its end is read, and it leaves half of the room for what was said before it:
+    mostly the question that it answers.
+    """
     asks = _asks(question)
     room = (context_tokens - MAX_TOKENS - RULES_TOKENS) * BYTES_A_TOKEN - len(asks.encode())
+    longest = room // 2
     lines: list[str] = []
     for message in reversed(conversation[-MOST_TURNS:]):
-        line = f"{message.role}: {harmless(' '.join(clean(message.content).split()))}"
-        room -= len(line.encode()) + 1
-        if room < 0:
+        text = harmless(" ".join(clean(message.content).split()))
+        told = _end(text, min(room, longest) - len(f"{message.role}: \n"))
+        if text and not told:
             break
-        lines.append(line)
-    told = "\n".join(reversed(lines))
-    return f"<conversation>\n{told}\n</conversation>\n{asks}"
+        lines.append(f"{message.role}: {told}")
+        room -= len(lines[-1].encode()) + 1
+    said = "\n".join(reversed(lines))
+    return f"<conversation>\n{said}\n</conversation>\n{asks}"
+
+
+def _end(text: str, most: int) -> str:
+    """The last words of a text, in so many UTF-8 bytes at most."""
+    whole = text.encode()
+    if len(whole) <= most:
+        return text
+    kept = whole[-most:].decode(errors="ignore") if most > 0 else ""
+    return kept.partition(" ")[2] or kept
 
 
 def _asks(question: str) -> str:

@@ -134,7 +134,25 @@ async def test_what_cannot_be_used_leaves_the_plain_question_and_is_said(text: A
     found = await world.search("used tents", conversation=TALK)
     assert names(found)[0] == "shop"
     assert found.degraded == ("follow_up",)
-    assert rewritten(found) == {"question": "used tents"}
+    assert rewritten(found)["question"] == "used tents"
+
+
+async def test_a_rewrite_without_a_code_of_the_question_is_not_taken() -> None:
+    world = world_with(Writer(follow_up="Who may clear the fault?"), follow_up=True)
+    for number in range(250):
+        world.add(f"noise{number}", "who may clear the fault at all times")
+    for mode in (Mode.LEXICAL, Mode.HYBRID, Mode.DENSE):
+        question = "And who may clear E-1042?"
+        found = await world.search(question, conversation=TALK, mode=mode)
+        assert rewritten(found) == {"question": question, "unusable": "Who may clear the fault?"}
+        assert found.degraded == ("follow_up",)
+        assert mode is Mode.DENSE or names(found)[0] == "clear"
+
+
+async def test_a_code_may_be_written_another_way_in_the_rewrite() -> None:
+    world = world_with(Writer(follow_up="Who may clear fault E 1042?"), follow_up=True)
+    found = await world.search("And who may clear E-1042?", conversation=TALK)
+    assert (rewritten(found), found.degraded) == ({"question": "Who may clear fault E 1042?"}, ())
 
 
 async def test_a_generator_that_takes_too_long_is_not_waited_for() -> None:
@@ -176,6 +194,21 @@ async def test_a_long_conversation_is_read_from_its_end_within_the_window() -> N
     said = writer.prompts[0].messages[1].content
     assert "turn 19" in said and "turn 11" not in said
     assert len(said.encode()) <= 512 * 3
+
+
+async def test_of_a_message_longer_than_the_window_the_end_is_read() -> None:
+    writer = Writer(follow_up="Who may clear it?")
+    world = world_with(writer, follow_up=True)
+    generator = world.settings.generator.model_copy(update={"context_tokens": 2048})
+    world.settings = world.settings.model_copy(update={"generator": generator})
+    answer = "Überstrom. " * 600 + "Call the site staff."
+    turns = (TALK[0], Message(role="assistant", content=answer))
+    await world.search("Who may clear it?", conversation=turns)
+    said = writer.prompts[0].messages[1].content
+    first, last = said.partition("</conversation>")[0].splitlines()[1:]
+    assert first == "user: What does E-1042 mean?"
+    assert last.startswith("assistant: Überstrom. ") and last.endswith(" Call the site staff.")
+    assert 2048 < len(said.encode()) <= 2048 * 3
 
 
 async def test_a_conversation_cannot_leave_its_place_in_the_prompt() -> None:
