@@ -128,6 +128,15 @@ class Generator(TokenCounter, Protocol):
 
 
 @runtime_checkable
+class CallsEndpoint(Protocol):
+    """A model that is asked over the network, which may refuse."""
+
+    async def check(self) -> None:
+        """Raises ConfigError for a refused key, ModelError where nothing answers."""
+        ...
+
+
+@runtime_checkable
 class OwnsProcesses(Protocol):
     """A model that runs in processes of its own."""
 

@@ -39,6 +39,11 @@ ENV_PREFIX = "QUARRY_"
 NOT_SETTINGS = frozenset({"QUARRY_CONFIG", "QUARRY_CI"})
 """Environment names with the prefix that are read elsewhere: by the CLI and by the tests."""
 
+OWN_FIELDS = frozenset(
+    "messages prompt model stream n max_tokens max_completion_tokens tools functions".split()
+)
+"""Fields of a request to an OpenAI-compatible endpoint that `generator.extra_body` may not set."""
+
 CLUSTER_DEFAULTS: Mapping[str, Any] = {
     "stores": {"text": "elasticsearch", "milvus": {"uri": "http://127.0.0.1:19530"}},
     "telemetry": {"log_format": "json"},
@@ -220,6 +225,16 @@ class GeneratorSettings(Section):
     max_tokens: int = Field(512, ge=16, description="Longest answer in the generator's tokens.")
     context_tokens: int = Field(4096, ge=512, description="Context window of the generator.")
     timeout_s: float = Field(60.0, gt=0, description="Seconds for one generation.")
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens",
+        description="Field of a request to openai that carries max_tokens; hosted models that "
+        "reason ask for the second.",
+    )
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="More fields of a request to openai, such as "
+        "{chat_template_kwargs: {enable_thinking: false}}.",
+    )
     vllm: VllmSettings = VllmSettings()
 
     @model_validator(mode="after")
@@ -228,6 +243,10 @@ class GeneratorSettings(Section):
             raise ValueError(f"kind {self.kind} needs model")
         if self.kind == "openai" and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("kind openai needs base_url, such as http://127.0.0.1:8001/v1")
+        if self.extra_body and self.kind != "openai":
+            raise ValueError("extra_body is sent by kind openai alone; take it out")
+        if taken := OWN_FIELDS.intersection(self.extra_body):
+            raise ValueError(f"extra_body must not set {min(taken)}, which Quarry sets itself")
         if self.max_tokens >= self.context_tokens:
             raise ValueError("max_tokens must be less than context_tokens")
         return self

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+from quarry.models import estimate
 from quarry.records import (
     Answer,
     Candidate,
@@ -27,10 +28,11 @@ from quarry.records import (
 from quarry.settings import Settings
 from quarry.text import REFUSAL
 from serve.answering.answer import REFUSED, Checked, Judge, check
+from serve.answering.counting import dependable
 from serve.answering.everything import choose_everything
-from serve.answering.evidence import Budget, Chosen, around_of, choose, dependable
+from serve.answering.evidence import Budget, Chosen, around_of, choose
 from serve.answering.generate import Delta, Written, write
-from serve.answering.prompt import Limits, dependable_prompt, fit, overhead_tokens, room_for_sources
+from serve.answering.prompt import Limits, fit, overhead_tokens, room_for_sources
 from serve.explaining.locate import Located, locate
 from serve.extras import Extras
 from serve.finding.fuse import fuse
@@ -183,7 +185,7 @@ class Searcher:
 
     async def _evidence(self, request: SearchRequest, run: Run) -> tuple[Asked, Chosen]:
         asked, ranked = await self._ranked(request, run, spare=True)
-        count_tokens = dependable(self.models.count_tokens, run.deadline)
+        count_tokens = dependable(self.models.count_tokens, estimate.tokens, run.deadline)
         budget = await self._budget(asked, count_tokens)
         options = self.settings.retrieval.select
         if options.long_context:
@@ -262,7 +264,7 @@ class Answerer:
             gathered.question,
             gathered.evidence,
             limits=Limits(context=generator.context_tokens, max_tokens=generator.max_tokens),
-            count=dependable_prompt(self.models.count_prompt, deadline),
+            count=dependable(self.models.count_prompt, estimate.prompt_tokens, deadline),
             request_id=uuid4().hex,
         )
 

@@ -31,7 +31,7 @@ async def readiness(index: Index, models: SearchModels, threads: Threads) -> dic
         "text": lambda: threads(index.text.fetch, _NOTHING),
         "vectors": lambda: threads.apart(index.vectors.fetch, _NOTHING),
         "embedder": lambda: models.embed("ready"),
-        "generator": lambda: models.count_tokens(["ready"]),
+        "generator": models.check_generator,
     }
     if rerank is not None:
         probes["reranker"] = lambda: rerank("ready", ["ready"])

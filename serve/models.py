@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from quarry.ports import Embedder, Entailment, Generator, OwnsProcesses, Reranker
+from quarry.ports import CallsEndpoint, Embedder, Entailment, Generator, OwnsProcesses, Reranker
 from quarry.records import Message, Piece, Prompt, Vector, Vectors
 from quarry.settings import GeneratorSettings, Settings
 from serve.stage import Threads
@@ -32,6 +32,7 @@ Rerank: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Scores]]
 Generate: TypeAlias = Callable[[Prompt], AsyncIterator[Piece]]
 CountTokens: TypeAlias = Callable[[Sequence[str]], Awaitable[list[int]]]
 CountPrompt: TypeAlias = Callable[[Sequence[Message]], Awaitable[int]]
+Check: TypeAlias = Callable[[], Awaitable[None]]
 Entail: TypeAlias = Callable[[Sequence[tuple[str, str]]], Awaitable[list[float]]]
 
 
@@ -43,6 +44,8 @@ class SearchModels:
     embed_passages: EmbedPassages
     rerank: Rerank | None
     count_tokens: CountTokens
+    check_generator: Check
+    """Raises what keeps the generator from writing, as far as that can be told at no cost."""
     write: Generate
     """For what is written before the search; answers are written elsewhere."""
 
@@ -116,11 +119,15 @@ def search_models(models: LoadedModels, threads: Threads) -> SearchModels:
     async def count_tokens(texts: Sequence[str]) -> list[int]:
         return await threads(models.generator.count_tokens, texts)
 
+    async def check() -> None:
+        await check_generator(models.generator, threads)
+
     return SearchModels(
         embed=embed,
         embed_passages=embed_passages,
         rerank=_rerank(models.reranker, threads) if models.reranker else None,
         count_tokens=count_tokens,
+        check_generator=check,
         write=models.generator.stream,
     )
 
@@ -143,6 +150,13 @@ def answer_models(models: LoadedModels, threads: Threads) -> AnswerModels:
         fallback=models.fallback.stream if models.fallback else None,
         entail=entail if entailment else None,
     )
+
+
+async def check_generator(generator: Generator, threads: Threads) -> None:
+    """Raises the error of a generator that cannot count, or whose endpoint refuses."""
+    await threads(generator.count_tokens, ["ready"])
+    if isinstance(generator, CallsEndpoint):
+        await generator.check()
 
 
 def _rerank(reranker: Reranker, threads: Threads) -> Rerank:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from quarry.errors import DeadlineExceeded
+from quarry.errors import DeadlineExceeded, QuarryError
 from quarry.records import Candidate, StageRecord
 
 T = TypeVar("T")
@@ -68,6 +68,14 @@ class Deadline:
 
 def late() -> DeadlineExceeded:
     return DeadlineExceeded("The time for this request is up; ask again or allow more seconds.")
+
+
+def told(error: Exception) -> dict[str, str]:
+    """What a log says of an error: of ours the code and the sentence, which says what to do and
+    never holds a question, a document's text or a secret; of others the type alone."""
+    if isinstance(error, QuarryError):
+        return {"error": error.code, "message": str(error)}
+    return {"error": type(error).__name__}
 
 
 class Stopwatch:

@@ -5,6 +5,7 @@ Nothing here imports torch or Ray, starts a server, or changes a file.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import os
@@ -15,13 +16,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from quarry.addresses import shown
 from quarry.cli.check import Check, Verdict, checked
 from quarry.cli.checks_index import file_checks, index_check
 from quarry.cli.server import RunningServer
-from quarry.errors import QuarryError
+from quarry.errors import ConfigError, QuarryError
 from quarry.models.location import folder_of, locate
 from quarry.served_settings import unlike
-from quarry.settings import Settings
+from quarry.settings import GeneratorSettings, Settings
 
 _PACKAGES = (
     "quarry-rag",
@@ -93,9 +95,7 @@ def _models(settings: Settings) -> Iterator[Check]:
         yield _model("answers.entailment", settings.answers.entailment.model)
     generator = settings.generator
     if generator.kind == "openai":
-        key = generator.api_key.get_secret_value() if generator.api_key else ""
-        fix = "start the endpoint, or correct generator.base_url"
-        yield _reachable("models", "generator", f"{generator.base_url}/models", fix, bearer=key)
+        yield _endpoint(generator)
     elif generator.kind == "vllm":
         yield _model("generator", generator.model)
     else:
@@ -138,20 +138,48 @@ def _stores(settings: Settings) -> Iterator[Check]:
         yield checked("stores", "vectors", True, lite, "")
 
 
-def _reachable(
-    group: str, name: str, url: str, fix: str, *, bearer: str = "", header: str = ""
-) -> Check:
+def _endpoint(settings: GeneratorSettings) -> Check:
+    """What readiness says of the endpoint, and whether its address looks like the right one."""
+    from quarry.models.openai import OpenAIGenerator
+
+    async def probe() -> int:
+        generator = OpenAIGenerator(settings)
+        try:
+            return await generator.probe()
+        finally:
+            await generator.aclose()
+
+    at = shown(settings.base_url)
+    try:
+        status = asyncio.run(probe())
+    except ConfigError as error:
+        return checked("models", "generator", False, str(error), "set generator.api_key")
+    except QuarryError as error:
+        fix = "start the endpoint, or correct generator.base_url"
+        return checked("models", "generator", False, str(error), fix)
+    if status < 400:
+        return checked("models", "generator", True, f"{at} answers {status}", "")
+    return Check(
+        group="models",
+        name="generator",
+        verdict=Verdict.NOTE,
+        detail=f"{at} does not list its models (HTTP {status})",
+        fix="if answers fail, correct generator.base_url",
+    )
+
+
+def _reachable(group: str, name: str, url: str, fix: str, *, header: str = "") -> Check:
     import httpx
 
-    authorization = f"Bearer {bearer}" if bearer else header
-    headers = {"Authorization": authorization} if authorization else {}
+    headers = {"Authorization": header} if header else {}
+    at = shown(url)
     try:
         status = httpx.get(url, headers=headers, timeout=_PROBE_S).status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return checked(group, name, False, f"{url} does not answer ({type(error).__name__})", fix)
+        return checked(group, name, False, f"{at} does not answer ({type(error).__name__})", fix)
     if status in (401, 403):
-        return checked(group, name, False, f"{url} asks for a key", "give the API key that it asks")
-    return checked(group, name, status < 400, f"{url} answers {status}", fix)
+        return checked(group, name, False, f"{at} asks for a key", "give the API key that it asks")
+    return checked(group, name, status < 400, f"{at} answers {status}", fix)
 
 
 def _listening(name: str, uri: str) -> Check:

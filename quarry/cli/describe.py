@@ -18,6 +18,7 @@ _WORDS: dict[Any, str] = {
     float: "number",
     bool: "true or false",
     Path: "path",
+    dict[str, Any]: "mapping",
     SecretStr: "secret text",
 }
 

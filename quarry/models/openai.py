@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -19,7 +20,9 @@ from httpx_sse import EventSource, SSEError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 from tenacity import wait_exponential_jitter as backoff
 
+from quarry.addresses import shown
 from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
+from quarry.models import estimate
 from quarry.records import Message, Piece, Prompt, StopReason
 from quarry.settings import GeneratorSettings
 
@@ -28,10 +31,10 @@ _log = structlog.get_logger(__name__)
 _ATTEMPTS = 3
 _CONNECT_S = 5.0
 _MAX_WAIT_S = 10.0
-_BYTES_PER_TOKEN = 3
-"""UTF-8 bytes a token at least, in English (about 4) as in Chinese (3 to 4)."""
-_TURN_TOKENS = 16
-"""Of the template for each turn; the longest known ones take about ten."""
+_CHECK_S = 3.0
+"""Longest that a check waits for the endpoint."""
+_CHECKED_S = 10.0
+"""How long a check holds: readiness is asked for often, and hosted endpoints count requests."""
 _BUSY = frozenset({429, 502, 503, 504})
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
@@ -58,7 +61,9 @@ class OpenAIGenerator:
     ) -> None:
         self._settings = settings
         self._transport = transport
-        self._url = f"{settings.base_url.rstrip('/')}/chat/completions"
+        self._base = settings.base_url.rstrip("/")
+        self._fault: QuarryError | None = None
+        self._check_again_at = -math.inf
         # A client belongs to the event loop of its first request.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
             WeakKeyDictionary()
@@ -70,12 +75,11 @@ class OpenAIGenerator:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """An upper estimate from the length in bytes; the endpoint's tokenizer is not known."""
-        return [-(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN) for text in texts]
+        return estimate.tokens(texts)
 
     def count_prompt(self, messages: Sequence[Message]) -> int:
         """As `count_tokens`, with room for what a chat template puts round each turn."""
-        counts = self.count_tokens([message.content for message in messages])
-        return sum(counts) + _TURN_TOKENS * (len(messages) + 1)
+        return estimate.prompt_tokens(messages)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """Pieces as they come; the last one has the stop reason and the endpoint's usage."""
@@ -100,6 +104,37 @@ class OpenAIGenerator:
             prompt_tokens=int(usage.get("prompt_tokens") or 0),
             completion_tokens=int(usage.get("completion_tokens") or 0),
         )
+
+    async def check(self) -> None:
+        """Raises ConfigError while the endpoint refuses the key, ModelError while none is there.
+
+        What it found holds for some seconds.
+        """
+        if time.monotonic() >= self._check_again_at:
+            self._fault = None
+            try:
+                await self.probe()
+            except QuarryError as error:
+                self._fault = error
+            self._check_again_at = time.monotonic() + _CHECKED_S
+        if self._fault is not None:
+            raise self._fault
+
+    async def probe(self) -> int:
+        """The HTTP status of the endpoint's list of models, which costs no token. Raises as
+        `check`.
+
+        Only a refused key (401) is a fault: not every endpoint has the list, and some keys may
+        write answers but not read it.
+        """
+        url = f"{self._base}/models"
+        try:
+            response = await self._client().get(url, timeout=_CHECK_S)
+        except httpx.HTTPError as error:
+            raise _unreachable(self._base) from error
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            raise _refused_key()
+        return response.status_code
 
     async def aclose(self) -> None:
         """Closes the connections of this event loop."""
@@ -127,14 +162,17 @@ class OpenAIGenerator:
     async def _send(self, prompt: Prompt) -> httpx.Response:
         client = self._client()
         request = client.build_request(
-            "POST", self._url, json=self._body(prompt), headers={"X-Request-Id": prompt.request_id}
+            "POST",
+            f"{self._base}/chat/completions",
+            json=self._body(prompt),
+            headers={"X-Request-Id": prompt.request_id},
         )
         try:
             response = await client.send(request, stream=True)
         except httpx.TransportError as error:
-            raise _NotYet(_unreachable(self._settings.base_url)) from error
+            raise _NotYet(_unreachable(self._base)) from error
         except httpx.HTTPError as error:
-            raise _unreachable(self._settings.base_url) from error
+            raise _unreachable(self._base) from error
         if response.status_code != httpx.codes.OK:
             await response.aclose()
             raise _refusal(response, self._settings.model)
@@ -142,12 +180,14 @@ class OpenAIGenerator:
 
     def _body(self, prompt: Prompt) -> dict[str, Any]:
         return {
+            "temperature": 0,
+            "stream_options": {"include_usage": True},
+            **self._settings.extra_body,
+            # The settings refuse these names; they stand last all the same.
             "model": self._settings.model,
             "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
-            "max_tokens": prompt.max_tokens,
-            "temperature": 0,
+            self._settings.max_tokens_field: prompt.max_tokens,
             "stream": True,
-            "stream_options": {"include_usage": True},
         }
 
     def _client(self) -> httpx.AsyncClient:
@@ -198,7 +238,7 @@ def _stop(finish_reason: str | None) -> StopReason | None:
 def _refusal(response: httpx.Response, model: str) -> QuarryError | _NotYet:
     status = response.status_code
     if status in {401, 403}:
-        return ConfigError("The generator endpoint refused the key; check generator.api_key.")
+        return _refused_key()
     if status == httpx.codes.NOT_FOUND:
         return ConfigError(
             f"The generator endpoint does not know {model}; check generator.model and base_url."
@@ -228,8 +268,14 @@ def _note(state: RetryCallState) -> None:
     _log.warning("generator_retry", attempt=state.attempt_number)
 
 
+def _refused_key() -> ConfigError:
+    return ConfigError("The generator endpoint refused the key; check generator.api_key.")
+
+
 def _unreachable(base_url: str) -> ModelError:
-    return ModelError(f"The generator endpoint {base_url} cannot be reached; check that it runs.")
+    return ModelError(
+        f"The generator endpoint {shown(base_url)} cannot be reached; check that it runs."
+    )
 
 
 def _cut_off() -> ModelError:

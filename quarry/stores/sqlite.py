@@ -144,7 +144,8 @@ def translation(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreError(f"{path} is damaged; restore it, or delete data_dir and ingest again.")
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(f"Reading or writing {path} failed; check the disk.")
-    return StoreError(f"SQLite failed on {path}: {error}.")
+    name = getattr(error, "sqlite_errorname", type(error).__name__)  # its text may quote a question
+    return StoreError(f"SQLite failed on {path} with {name}; run: quarry doctor")
 
 
 def table(name: str, generation: str) -> str:

@@ -14,7 +14,7 @@ from quarry.errors import QuarryError
 from quarry.ports import TextStore
 from quarry.records import Candidate, Chunk, Evidence, StageRecord
 from serve.models import CountTokens
-from serve.stage import Deadline, Drop, Run, Stopwatch, Threads
+from serve.stage import Drop, Run, Stopwatch, Threads, told
 
 _log = structlog.get_logger(__name__)
 
@@ -26,10 +26,8 @@ SOURCE_TOKENS = 40
 """Room for the label, title and frame of one source in the prompt."""
 DECISIVE = frozenset("no not never none nor without except only unless".split())
 """Words that turn the meaning of the passage round."""
-COUNT_SHARE = 0.2
-"""Of the time that is left, for counting tokens."""
-BYTES_A_TOKEN = 3
-"""UTF-8 bytes of a token at least, in most languages and tokenizers."""
+READ_SHARE = 0.2
+"""Of the time that is left, for reading what stands beside one passage."""
 SECTION_REACH = 20
 """Chunks to either side that a section is looked for in."""
 JOIN = "\n\n"
@@ -67,26 +65,13 @@ def around_of(text: TextStore, threads: Threads, run: Run) -> Around:
         ordinals = range(max(0, chunk.ordinal - reach), chunk.ordinal + reach + 1)
         reading = threads(text.chunks, chunk.doc_id, chunk.revision, ordinals)
         try:
-            return await run.deadline.within(reading, COUNT_SHARE)
+            return await run.deadline.within(reading, READ_SHARE)
         except (QuarryError, TimeoutError) as error:
             run.without("neighbours")
-            _log.warning("read_alone", error=type(error).__name__)
+            _log.warning("read_alone", **told(error))
             return []
 
     return around
-
-
-def dependable(count_tokens: CountTokens, deadline: Deadline) -> CountTokens:
-    """The generator's count, or an upper estimate while it cannot be had: then another writes."""
-
-    async def count(texts: Sequence[str]) -> list[int]:
-        try:
-            return await deadline.within(count_tokens(texts), COUNT_SHARE)
-        except (QuarryError, TimeoutError) as error:
-            _log.warning("tokens_estimated", error=type(error).__name__)
-            return [-(-len(text.encode()) // BYTES_A_TOKEN) for text in texts]
-
-    return count
 
 
 async def choose(

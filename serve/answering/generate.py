@@ -14,7 +14,7 @@ from quarry.records import Piece, Prompt, StopReason
 from serve.answering.citations import Mark
 from serve.answering.writing import AnswerWriter
 from serve.models import Generate
-from serve.stage import Deadline, Run, Stopwatch, late
+from serve.stage import Deadline, Run, Stopwatch, late, told
 
 _log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ async def write(
     except (QuarryError, TimeoutError) as error:
         if fallback is None or run.deadline.left() <= 0:
             raise late() if isinstance(error, TimeoutError) else error from error
-        _log.warning("generator_failed", error=type(error).__name__, shown=shown)
+        _log.warning("generator_failed", shown=shown, **told(error))
         run.without("generate")
     async with aclosing(_fit_to_show(prompt, fallback, run.deadline)) as events:
         async for event in events:

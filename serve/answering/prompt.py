@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regex
-import structlog
 
-from quarry.errors import QuarryError, QuestionError
+from quarry.errors import QuestionError
+from quarry.models.estimate import TURN_TOKENS
 from quarry.records import Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
 from quarry.text.marks import without_marks_of_its_own
 from serve.models import CountPrompt, CountTokens
-from serve.stage import Deadline, Stopwatch
-
-_log = structlog.get_logger(__name__)
-
-COUNT_SHARE = 0.2
-"""Of the time that is left, for counting tokens."""
+from serve.stage import Stopwatch
 
 RULES = f"""\
 You answer questions from numbered sources, and from nothing else.
@@ -33,9 +28,6 @@ LEAST_SOURCES = 512
 """Tokens that sources may take even if fewer are left beside `max_tokens`, which shrinks then."""
 LEAST_ANSWER = 64
 """Tokens without which no answer is begun."""
-_TEMPLATE_TOKENS = 16
-"""Of a chat template for each turn, where its tokenizer cannot be asked."""
-_BYTES_A_TOKEN = 3
 
 _UNSEEN = r"[\s\p{Cf}]*"
 _TAGS = regex.compile(
@@ -124,25 +116,11 @@ async def _most(
     return tuple(evidence[:fits]), used
 
 
-def dependable_prompt(count: CountPrompt, deadline: Deadline) -> CountPrompt:
-    """The generator's count, or an upper estimate while it cannot be had: then another writes."""
-
-    async def counted(messages: Sequence[Message]) -> int:
-        try:
-            return await deadline.within(count(messages), COUNT_SHARE)
-        except (QuarryError, TimeoutError) as error:
-            _log.warning("prompt_estimated", error=type(error).__name__)
-            size = sum(len(message.content.encode()) for message in messages)
-            return size // _BYTES_A_TOKEN + _TEMPLATE_TOKENS * (len(messages) + 1)
-
-    return counted
-
-
 async def overhead_tokens(question: str, count_tokens: CountTokens) -> int:
     """Generator tokens of a prompt without sources, that is of the rules and the question."""
     messages = _messages(question, ())
     counts = await count_tokens([message.content for message in messages])
-    return sum(counts) + _TEMPLATE_TOKENS * (len(messages) + 1)
+    return sum(counts) + TURN_TOKENS * (len(messages) + 1)
 
 
 def harmless(text: str) -> str:

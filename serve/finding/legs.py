@@ -24,7 +24,7 @@ from serve.finding.question import Asked
 from serve.finding.rrf import rrf
 from serve.index import Index
 from serve.models import SearchModels
-from serve.stage import Run, Threads
+from serve.stage import Run, Threads, told
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class Leg:
         except DOWN as error:
             found, self.error = [], error
             self._run.without(self.name)
-            _log.warning("leg_down", leg=self.name, error=type(error).__name__)
+            _log.warning("leg_down", leg=self.name, **told(error))
         self.hits = merged(found, k=self._rrf_k)
         self.exhausted = all(len(hits) < limit for hits in found)
         self.ms += (time.perf_counter() - start) * 1000

@@ -15,7 +15,7 @@ from serve.finding.fuse import lane
 from serve.finding.question import Asked
 from serve.finding.rrf import rrf
 from serve.models import Rerank, Scores
-from serve.stage import Run, Stopwatch
+from serve.stage import Run, Stopwatch, told
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ async def rerank(
         scored = await run.deadline.within(_scores(head, asked, model), SHARE)
     except (QuarryError, TimeoutError) as error:
         run.without("rerank")
-        _log.warning("reranker_failed", error=type(error).__name__)
+        _log.warning("reranker_failed", **told(error))
         return [*fused], watch.done(0, skipped=True)
     order = _ordered(head, scored, asked, rrf_k)
     return [*order, *tail], watch.done(len(head), depth=depth, fused_by_rank=scored.fuses)

@@ -24,14 +24,14 @@ import structlog
 
 from quarry.errors import QuarryError
 from quarry.glossary import Glossary
+from quarry.models.estimate import BYTES_A_TOKEN
 from quarry.records import Message, Mode, Prompt, StageRecord
 from quarry.settings_retrieval import RewriteSettings
 from quarry.text import REFUSAL, clean, identifiers
-from serve.answering.evidence import BYTES_A_TOKEN
 from serve.answering.prompt import harmless
 from serve.finding.question import Asked
 from serve.models import Generate
-from serve.stage import Run, Stopwatch
+from serve.stage import Run, Stopwatch, told
 
 _log = structlog.get_logger(__name__)
 
@@ -167,7 +167,7 @@ async def _written(name: str, rules: str, said: str, rewriting: Rewriting, run: 
         return "" if text.strip().startswith(REFUSAL) else text
     except (QuarryError, TimeoutError) as error:
         run.without(name)
-        _log.warning("not_rewritten", option=name, error=type(error).__name__)
+        _log.warning("not_rewritten", option=name, **told(error))
         return None
 
 

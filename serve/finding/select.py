@@ -26,7 +26,7 @@ from quarry.records import Candidate, StageRecord, Vector
 from quarry.settings_retrieval import SelectSettings
 from serve.finding.fuse import NO_LANE, lane
 from serve.finding.question import Asked
-from serve.stage import Drop, Run, Stopwatch, Threads
+from serve.stage import Drop, Run, Stopwatch, Threads, told
 
 _log = structlog.get_logger(__name__)
 
@@ -123,7 +123,7 @@ async def _diverse(
         )
     except (QuarryError, TimeoutError) as error:
         run.without("mmr")
-        _log.warning("mmr_left_out", error=type(error).__name__)
+        _log.warning("mmr_left_out", **told(error))
         return list(ranked)
     order = mmr([c.score for c in head], _matrix(rows, found), weight)
     reordered = [head[position] for position in order]

@@ -52,7 +52,7 @@ from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S
 from serve.http.sign_in import SignIn
 from serve.index import Index, impatient
-from serve.models import EXTRACTIVE, Scores, SearchModels, load_fallback
+from serve.models import EXTRACTIVE, Scores, SearchModels, check_generator, load_fallback
 from serve.serving.cores import leave_bound_cores
 from serve.serving.handles import AnswerHandles, ModelHandles, RemoteEmbedder, RemoteSearcher, call
 from serve.serving.pacing import pace, paced
@@ -133,6 +133,9 @@ class GeneratorServer:
 
     async def count_prompt(self, messages: Sequence[Message]) -> int:
         return await self._threads(self._generator.count_prompt, messages)
+
+    async def check(self) -> None:
+        await check_generator(self._generator, self._threads)
 
     def check_health(self) -> None:
         """Ray Serve asks, and starts the replica again after an error."""

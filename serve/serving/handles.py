@@ -62,11 +62,15 @@ class ModelHandles:
             counts: list[int] = await call(self.generator.count_tokens, texts)
             return counts
 
+        async def check_generator() -> None:
+            await call(self.generator.check)
+
         return SearchModels(
             embed=embed,
             embed_passages=embed_passages,
             rerank=rerank if reranker else None,
             count_tokens=count_tokens,
+            check_generator=check_generator,
             write=RemoteGenerator(self.generator).stream,
         )
 

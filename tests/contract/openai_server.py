@@ -84,9 +84,9 @@ async def _play(
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     lines = [line.partition(": ") for line in head.split("\r\n")[1:]]
     headers = {name.lower(): value for name, _, value in lines}
-    body = await reader.readexactly(int(headers["content-length"]))
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
     server.headers.append(headers)
-    server.requests.append({"path": head.split()[1], **json.loads(body)})
+    server.requests.append({"path": head.split()[1], **json.loads(body or "{}")})
     server.asked.set()
     played = reply(len(server.requests) - 1)
     if not played.begins:

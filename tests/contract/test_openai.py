@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
 from quarry.models.factory import load_generator
@@ -56,6 +56,68 @@ async def test_the_request_carries_messages_limits_and_key() -> None:
     assert (sent["max_tokens"], sent["stream"]) == (99, True)
     assert server.headers[0]["authorization"] == "Bearer k1"
     assert server.headers[0]["x-request-id"] == "r1"
+
+
+async def test_a_request_has_the_further_fields_that_are_set() -> None:
+    more = {
+        "extra_body": {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 1},
+        "max_tokens_field": "max_completion_tokens",
+    }
+    async with client_of(lambda _: answer("x"), **more) as (generator, server):
+        await pieces(generator, ASKED)
+    (sent,) = server.requests
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False}
+    assert (sent["temperature"], sent["max_completion_tokens"]) == (1, 99)
+    assert "max_tokens" not in sent
+
+
+@pytest.mark.parametrize("field", ["messages", "model", "stream", "max_tokens", "n", "tools"])
+async def test_no_further_field_takes_the_place_of_one_of_ours(field: str) -> None:
+    with pytest.raises(ValidationError, match=f"must not set {field}"):
+        settings("http://h/v1", extra_body={field: "mine"})
+
+
+def test_further_fields_are_refused_where_nothing_sends_them() -> None:
+    with pytest.raises(ValidationError, match="kind openai alone"):
+        GeneratorSettings.model_validate({"kind": "extractive", "extra_body": {"seed": 1}})
+
+
+async def test_what_a_model_thinks_is_no_part_of_its_answer() -> None:
+    thought = {"role": "assistant", "content": None, "reasoning_content": "[S1] says so. "}
+    also = {"content": "", "reasoning": "Let me see. "}
+    parts = [event({"choices": [{"index": 0, "delta": each}]}) for each in (thought, also)]
+    reply = Reply([*parts, *answer("Within 60 days [S1].").parts])
+    async with client_of(lambda _: reply) as (generator, _):
+        assert await text_of(generator, ASKED) == "Within 60 days [S1]."
+
+
+@pytest.mark.parametrize("status", [200, 403, 404, 405, 429, 500])
+async def test_an_endpoint_that_answers_is_there_whether_it_lists_its_models_or_not(
+    status: int,
+) -> None:
+    reply = Reply([b"{}"], status=status)
+    async with client_of(lambda _: reply, api_key=SecretStr("k1")) as (generator, server):
+        await generator.check()
+        await generator.check()
+    (sent,) = server.requests
+    assert sent["path"] == "/v1/models"
+    assert server.headers[0]["authorization"] == "Bearer k1"
+
+
+async def test_a_refused_key_is_told_before_an_answer_needs_it() -> None:
+    async with client_of(lambda _: Reply(status=401)) as (generator, server):
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="refused the key"):
+                await generator.check()
+    assert len(server.requests) == 1
+
+
+async def test_a_check_says_that_no_endpoint_is_there_without_what_its_address_hides() -> None:
+    generator = OpenAIGenerator(settings("http://ann:hush@127.0.0.1:9/v1/"))
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1 cannot") as raised:
+        await generator.check()
+    assert "hush" not in str(raised.value)
+    await generator.aclose()
 
 
 async def test_text_comes_while_the_endpoint_still_writes() -> None:

@@ -27,6 +27,12 @@ def refusal(folder: Path, text: str, **environ: str) -> str:
     return message
 
 
+def test_a_mapping_may_come_from_the_environment(tmp_path: Path) -> None:
+    text = "generator: {kind: openai, model: m, base_url: 'http://h/v1'}"
+    loaded = load(tmp_path, text, QUARRY_GENERATOR__EXTRA_BODY="{seed: 7, more: {a: false}}")
+    assert loaded.generator.extra_body == {"seed": 7, "more": {"a": False}}
+
+
 def test_an_empty_file_means_every_default(tmp_path: Path) -> None:
     loaded = load(tmp_path, "")
     assert loaded == Settings().model_copy(update={"data_dir": tmp_path / ".quarry"})

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
+from quarry.addresses import shown
 from quarry.errors import Conflict, MissingExtra, QuarryError, StoreError, StoreUnavailable
 from quarry.settings import ElasticsearchSettings
 
@@ -40,6 +41,7 @@ class Cluster:
     def __init__(self, settings: ElasticsearchSettings) -> None:
         key = settings.api_key.get_secret_value() if settings.api_key else None
         self.settings = settings
+        self._at = shown(settings.url)
         self.client = es.Elasticsearch(
             settings.url,
             api_key=key,
@@ -64,7 +66,7 @@ class Cluster:
         try:
             return retrying(request, self.client)
         except (es.ApiError, es.TransportError) as error:
-            raise translate(error, self.settings.url) from error
+            raise translate(error, self._at) from error
 
     def ensure(self, index: str, body: Mapping[str, Any]) -> None:
         """Creates an index if it is not there; two at once are fine."""
@@ -74,10 +76,10 @@ class Cluster:
             self.client.indices.create(index=index, **body)
         except es.BadRequestError as error:
             if error.error != "resource_already_exists_exception":
-                raise translate(error, self.settings.url) from error
+                raise translate(error, self._at) from error
         except (es.ApiError, es.TransportError) as error:
             if not is_transient(error):
-                raise translate(error, self.settings.url) from error
+                raise translate(error, self._at) from error
             self.ensure(index, body)
         self.call(lambda c: c.cluster.health(index=index, wait_for_status="yellow", timeout="30s"))
 
@@ -123,7 +125,7 @@ class Cluster:
             self.call(attempt)
         except ItemsPending:
             raise StoreUnavailable(
-                f"Elasticsearch at {self.settings.url} turned rows away for "
+                f"Elasticsearch at {self._at} turned rows away for "
                 f"{self.settings.total_s:.0f} s; look at its load and disk, then run again."
             ) from None
         return rejected
@@ -156,7 +158,7 @@ class Cluster:
             return self.call(read)
         except ItemsPending:
             raise StoreUnavailable(
-                f"Elasticsearch at {self.settings.url} had no shard of {index} to read from for "
+                f"Elasticsearch at {self._at} had no shard of {index} to read from for "
                 f"{self.settings.total_s:.0f} s; look at its health, then run again."
             ) from None
 

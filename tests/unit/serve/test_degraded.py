@@ -7,13 +7,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
+from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from quarry.errors import DeadlineExceeded, ModelError, Overloaded, StoreUnavailable
 from quarry.models.extractive import ExtractiveGenerator
 from quarry.models.fakes import FakeEmbedder, FakeReranker
+from quarry.models.openai import OpenAIGenerator
 from quarry.records import AnswerStatus, Mode
-from quarry.settings import Settings
+from quarry.settings import GeneratorSettings, Settings
 from quarry.text import REFUSAL
 from serve.answering.generate import Delta
 from serve.graph import Final
@@ -273,6 +277,36 @@ def test_questions_wait_for_a_store_less_long_than_an_ingest() -> None:
     quick = impatient(settings).stores
     assert (quick.milvus.total_s, quick.elasticsearch.total_s) == (settings.serve.store_s,) * 2
     assert quick.milvus.timeout_s <= settings.serve.store_s < settings.stores.milvus.total_s
+
+
+async def test_a_refused_key_is_logged_with_what_to_do_and_seen_by_readiness(world: World) -> None:
+    settings = GeneratorSettings(
+        kind="openai", model="m", base_url="http://h/v1", api_key=SecretStr("SECRET")
+    )
+    refused = httpx.MockTransport(lambda _: httpx.Response(401))
+    world.generator = OpenAIGenerator(settings, transport=refused)
+    world.fallback = ExtractiveGenerator()
+    with capture_logs() as logs:
+        answer = await world.ask("What are used tents returned for?")
+    assert (answer.status, answer.degraded) == (AnswerStatus.ANSWERED, ("generate",))
+    (told,) = [log for log in logs if log["event"] == "generator_failed"]
+    assert told["error"] == "config_error"
+    assert told["message"].endswith("check generator.api_key.")
+    assert "SECRET" not in str(logs)
+    ready = await world.engine().ready()
+    assert (ready["generator"], ready["text"]) == ("config_error", "ok")
+
+
+async def test_a_part_that_fails_is_logged_with_its_sentence_but_not_with_a_strangers(
+    world: World,
+) -> None:
+    world.replace_store(vectors=OneOf(world.stores.vectors, search=failing(DOWN)))
+    world.reranker = OneOf(FakeReranker(), score=failing(TimeoutError("used tents")))
+    with capture_logs() as logs:
+        await world.search("used tents")
+    told = {log["event"]: (log["error"], log.get("message")) for log in logs}
+    assert told["leg_down"] == ("store_unavailable", str(DOWN))
+    assert told["reranker_failed"] == ("TimeoutError", None)
 
 
 async def test_nothing_is_begun_when_the_time_is_up() -> None:

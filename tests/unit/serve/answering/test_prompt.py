@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarry.errors import ModelError, QuestionError
+from quarry.models import estimate
 from quarry.models.fakes import FakeGenerator
 from quarry.records import AnswerStatus, Document, Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
+from serve.answering.counting import dependable
 from serve.answering.generate import Delta
 from serve.answering.prompt import (
     LEAST_ANSWER,
     RULES,
     Limits,
-    dependable_prompt,
     fit,
     harmless,
     room_for_sources,
@@ -233,7 +234,7 @@ def _bare(question: str) -> tuple[Message, ...]:
 
 async def test_a_count_that_cannot_be_had_is_estimated_from_above() -> None:
     broken = failing(ModelError("The model is down; ask again."))
-    counted = dependable_prompt(broken, Deadline(30))
+    counted = dependable(broken, estimate.prompt_tokens, Deadline(30))
     assert await counted(_bare("why?")) > await words(_bare("why?"))
 
 
