@@ -32,11 +32,13 @@ from ingest.plan import (
 )
 from ingest.reading import holds_records
 from ingest.reporter import Reporter
+from ingest.rights import Rights
 from ingest.stages import StageSettings
 from ingest.summary import Failure, Omission, ProgressCallback, RunSummary
 from ingest.targets import Group
 from ingest.work import Done, End, Task
 from quarry import retention
+from quarry.ports import Parser
 from quarry.records import DocState, Document, SourceItem
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, utc_now
@@ -212,8 +214,10 @@ class Run:
             sources=tuple(source for group in self._groups for source in group.sources),
             recipe=self._parsers,
         )
+        rights = Rights(index.stores, config.sources, self._settings, self._parser)
         tasks = self._tasks
         for last in (False, True):
+            rights.narrow(tasks)
             self._ledger.expect(tasks, last=last)
             again: list[Task] = []
             for rows in pipeline.run(config, tasks):
@@ -226,6 +230,11 @@ class Run:
             tasks = again
             if not tasks:
                 break
+
+    def _parser(self) -> Parser:
+        from ingest.parsers.sandbox import ParserPool
+
+        return ParserPool(self._settings)
 
     def _finish(self, stores: Stores, address: Address) -> None:
         """The entry comes last: whatever is not done before it, the address is read again."""

@@ -1,7 +1,8 @@
 """Bringing the index in line with its sources, and taking documents out.
 
     list → compare with the catalog → nothing to do: done, without Ray and without a model
-         → hide what is gone → read, chunk, embed, commit (Ray Data) → sweep what is gone
+         → hide what is gone, end what is no longer granted → read, chunk, embed, commit (Ray Data)
+         → sweep what is gone
 
 A run that is stopped or killed anywhere goes on with the next one: an address has an entry only
 when all its documents are committed, and a document is committed as a whole.

@@ -1,0 +1,103 @@
+"""Rights that were taken away end at once, whatever becomes of the rest of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest.stages import Encoder
+from ingest.work import Row
+from quarry.errors import ModelError
+from quarry.stores.milvus_lite import vector_server
+from tests.e2e.ingest_world import InProcessParsers, World
+
+RECORDS = '{{"_id": "1", "text": "One.", "acl": {acl}}}\n{{"_id": "2", "text": "Two."}}\n'
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr("ingest.parsers.sandbox.ParserPool", InProcessParsers)
+    made = World(tmp_path)
+    with vector_server(made.settings):
+        made.write("a.md", "# A\n\nFirst in order.\n")
+        made.write("b.md", "# B\n\nSalaries.\n")
+        made.write("c.html", "<html><body><p>Salaries too.</p></body></html>")
+        made.write("d.jsonl", RECORDS.format(acl='["public", "hr"]'))
+        made.sync()
+        yield made
+
+
+def stopped_run(world: World) -> None:
+    """One whose embedder fails at the first document, before the others are read."""
+    world.write("a.md", "# A\n\nOther words.\n")
+
+    def broken(self: Encoder, rows: list[Row]) -> list[Row]:
+        raise ModelError("The embedder failed.")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Encoder, "__call__", broken)
+        with pytest.raises(ModelError):
+            world.sync()
+
+
+def acls(world: World) -> dict[str, tuple[str, ...]]:
+    return {uri: row.acl for uri, row in world.rows().items() if row.revision}
+
+
+ALL = dict.fromkeys(("a.md", "b.md", "c.html", "d.jsonl#2"), ("public",)) | {
+    "d.jsonl#1": ("public", "hr")
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "narrowed"),
+    [
+        ("b.md.meta.yaml", "acl: [hr]\n", {"b.md": ()}),
+        ("c.html.meta.yaml", "acl: [hr]\n", {"c.html": ()}),
+        ("b.md", "---\nacl: [hr]\n---\n# B\n\nSalaries.\n", {"b.md": ()}),
+        ("b.md", "---\nacl: [hr\n---\n# B\n\nSalaries.\n", {"b.md": ()}),
+        ("c.html.meta.yaml", "acl: [hr\n", {"c.html": ()}),
+        ("d.jsonl", RECORDS.format(acl='["hr"]'), {"d.jsonl#1": ("hr",)}),
+        ("d.jsonl.meta.yaml", "acl: [hr]\n", {"d.jsonl#2": ()}),
+    ],
+)
+def test_what_a_document_no_longer_grants_ends_though_the_embedder_fails(
+    world: World, address: str, text: str, narrowed: dict[str, tuple[str, ...]]
+) -> None:
+    assert acls(world) == ALL
+    world.write(address, text)
+    stopped_run(world)
+    assert acls(world) == ALL | narrowed
+
+
+def test_what_a_source_no_longer_grants_ends_though_the_embedder_fails(world: World) -> None:
+    world.overrides["sources"] = {"default": {"default_acl": ["hr"]}}
+    stopped_run(world)
+    assert acls(world) == dict.fromkeys(ALL, ()) | {"d.jsonl#1": ("public", "hr")}
+
+
+def test_a_file_of_records_that_cannot_be_read_is_closed_though_the_embedder_fails(
+    world: World,
+) -> None:
+    (world.folder / "d.jsonl").write_bytes(b"\x00\x01\x02\xff\xfe\x00" * 50)
+    stopped_run(world)
+    assert acls(world) == ALL | {"d.jsonl#1": (), "d.jsonl#2": ()}
+
+
+def test_nothing_is_granted_by_a_run_whose_embedder_fails(world: World) -> None:
+    world.write("b.md.meta.yaml", "acl: [public, staff]\n")
+    stopped_run(world)
+    assert acls(world) == ALL
+
+
+def test_the_next_run_gives_the_rights_that_stand_and_embeds_nothing_for_them(
+    world: World,
+) -> None:
+    world.write("b.md.meta.yaml", "acl: [hr]\n")
+    stopped_run(world)
+    summary = world.sync()
+    assert (summary.indexed, summary.embedded) == (2, 1)
+    assert acls(world)["b.md"] == ("hr",)
+    assert world.is_clean()
