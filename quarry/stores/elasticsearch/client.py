@@ -8,12 +8,21 @@ from typing import Any, TypeAlias, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from quarry.addresses import shown
-from quarry.errors import Conflict, MissingExtra, QuarryError, StoreError, StoreUnavailable
+from quarry.errors import MissingExtra, StoreUnavailable
 from quarry.settings import ElasticsearchSettings
 
 try:
     import elasticsearch as es
     import orjson
+
+    from quarry.stores.elasticsearch.failures import (
+        TRANSIENT_STATUS,
+        ItemsPending,
+        error_name,
+        is_too_large,
+        is_transient,
+        translate,
+    )
 except ImportError as error:  # the extra is optional; importing this package is not
     raise MissingExtra("elasticsearch", "elasticsearch") from error
 
@@ -25,8 +34,8 @@ BULK_OPERATIONS = 1000
 BULK_BYTES = 8 * 1024 * 1024
 """Elasticsearch's own advice for one bulk request is 5–15 MB."""
 PAGE = 1000
-TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
 NO_INDEX = "index_not_found_exception"
+INDEX_EXISTS = "resource_already_exists_exception"
 
 
 class _Json(es.OrjsonSerializer):  # type: ignore[misc]
@@ -50,6 +59,8 @@ class Cluster:
             max_retries=0,  # ours have a total
             retry_on_timeout=False,
         )
+        self._bulk_bytes = BULK_BYTES
+        """Less once a request of so many bytes was refused: a proxy may take no more than 1 MB."""
 
     def index(self, generation: str, kind: str) -> str:
         """Name of one of a generation's indices, such as `quarry-g1-chunks`."""
@@ -70,17 +81,17 @@ class Cluster:
 
     def ensure(self, index: str, body: Mapping[str, Any]) -> None:
         """Creates an index if it is not there; two at once are fine."""
-        if self.call(lambda c: bool(c.indices.exists(index=index))):
-            return
-        try:
-            self.client.indices.create(index=index, **body)
-        except es.BadRequestError as error:
-            if error.error != "resource_already_exists_exception":
-                raise translate(error, self._at) from error
-        except (es.ApiError, es.TransportError) as error:
-            if not is_transient(error):
-                raise translate(error, self._at) from error
-            self.ensure(index, body)
+
+        def create(client: es.Elasticsearch) -> None:
+            if client.indices.exists(index=index):
+                return
+            try:
+                client.indices.create(index=index, **body)
+            except es.BadRequestError as error:
+                if error_name(error.body) != INDEX_EXISTS:
+                    raise
+
+        self.call(create)
         self.call(lambda c: c.cluster.health(index=index, wait_for_status="yellow", timeout="30s"))
 
     def drop(self, indices: Sequence[str]) -> None:
@@ -94,32 +105,32 @@ class Cluster:
         """Runs (action, source or None) pairs; gives the ids that are refused for good, and why.
 
         Retries only the items that failed for a passing reason; raises StoreUnavailable when the
-        total time is up. A delete of a row that is not there is no failure.
+        total time is up. A delete of a row that is not there is no failure. A request that is
+        refused for its size is sent again in parts.
         """
         rejected: dict[str, str] = {}
-        for batch in _batches(_encoded(operations)):
+        for batch in _batches(_encoded(operations), lambda: self._bulk_bytes):
             rejected |= self._bulk_batch(index, batch)
         return rejected
 
     def _bulk_batch(self, index: str, batch: list[Encoded]) -> dict[str, str]:
         rejected: dict[str, str] = {}
         pending = batch
+        refused = False
 
         def attempt(client: es.Elasticsearch) -> None:
-            nonlocal pending
-            body = [line for operation in pending for line in operation if line is not None]
-            items = client.bulk(index=index, operations=body)["items"]
-            again = []
-            for pair, item in zip(pending, items, strict=True):
-                (result,) = item.values()
-                status = result["status"]
-                if status in TRANSIENT_STATUS:
-                    again.append(pair)
-                elif status >= 400 and not (status == 404 and "delete" in item):
-                    rejected[result["_id"]] = _reason(result)
-            pending = again
-            if again:
-                raise ItemsPending(f"{len(again)} rows were turned away for now")
+            nonlocal pending, refused
+            try:
+                answer = client.bulk(index=index, operations=_lines(pending))
+            except es.ApiError as error:
+                if not is_too_large(error):
+                    raise
+                refused = True
+                return
+            pending, failed = _sorted_out(pending, answer["items"])
+            rejected.update(failed)
+            if pending:
+                raise ItemsPending(f"{len(pending)} rows were turned away for now")
 
         try:
             self.call(attempt)
@@ -128,6 +139,20 @@ class Cluster:
                 f"Elasticsearch at {self._at} turned rows away for "
                 f"{self.settings.total_s:.0f} s; look at its load and disk, then run again."
             ) from None
+        return rejected | self._in_parts(index, pending) if refused else rejected
+
+    def _in_parts(self, index: str, batch: list[Encoded]) -> dict[str, str]:
+        """Writes what was refused as one request; a row that is too large by itself is rejected."""
+        size = sum(map(_weight, batch))
+        if len(batch) == 1:
+            return {
+                _row_id(batch[0]): f"its {size} bytes are more than one request may have; raise "
+                "the limit of the proxy (nginx: client_max_body_size) or http.max_content_length"
+            }
+        self._bulk_bytes = min(self._bulk_bytes, size // 2)
+        rejected: dict[str, str] = {}
+        for part in _batches(batch, lambda: size // 2):
+            rejected |= self._bulk_batch(index, part)
         return rejected
 
     def mget(
@@ -199,46 +224,21 @@ class Cluster:
         self.client.close()
 
 
-class ItemsPending(QuarryError):
-    """Some items of a request failed for a passing reason (429 and such)."""
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed a little later."""
-    if isinstance(error, es.ApiError):
-        return error.status_code in TRANSIENT_STATUS
-    return isinstance(error, es.ConnectionError | es.ConnectionTimeout | ItemsPending)
-
-
-def translate(error: Exception, url: str) -> StoreError:
-    """The vendor's error as one of ours; no request body or document text in the message."""
-    if isinstance(error, es.AuthenticationException | es.AuthorizationException):
-        return StoreError(
-            f"Elasticsearch at {url} refused the credentials; check elasticsearch.api_key."
-        )
-    if is_transient(error):
-        return StoreUnavailable(
-            f"Elasticsearch at {url} cannot be reached; start it or check elasticsearch.url."
-        )
-    if isinstance(error, es.ConflictError):
-        return Conflict("Another writer changed this document in Elasticsearch; read it again.")
-    name = getattr(error, "error", type(error).__name__)
-    return StoreError(f"Elasticsearch at {url} refused a request: {name}.")
-
-
 def _encoded(operations: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Encoded]:
     """As the lines of a bulk request, once for all its attempts."""
     for action, source in operations:
         yield orjson.dumps(action), None if source is None else orjson.dumps(source)
 
 
-def _batches(operations: Iterable[Encoded]) -> Iterator[list[Encoded]]:
-    """Splits by number and by bytes."""
+def _batches(
+    operations: Iterable[Encoded], most_bytes: Callable[[], int]
+) -> Iterator[list[Encoded]]:
+    """Splits by number and by bytes, which may be fewer from one batch to the next."""
     batch: list[Encoded] = []
     size = 0
     for operation in operations:
-        weight = sum(len(line) for line in operation if line is not None)
-        if batch and (len(batch) >= BULK_OPERATIONS or size + weight > BULK_BYTES):
+        weight = _weight(operation)
+        if batch and (len(batch) >= BULK_OPERATIONS or size + weight > most_bytes()):
             yield batch
             batch, size = [], 0
         batch.append(operation)
@@ -247,7 +247,30 @@ def _batches(operations: Iterable[Encoded]) -> Iterator[list[Encoded]]:
         yield batch
 
 
-def _reason(result: Mapping[str, Any]) -> str:
-    """Type of the failure only: the vendor's text may quote the document."""
-    error = result.get("error") or {}
-    return str(error.get("type", "unknown")) if isinstance(error, Mapping) else "unknown"
+def _weight(operation: Encoded) -> int:
+    return sum(map(len, _lines([operation])))
+
+
+def _lines(operations: Iterable[Encoded]) -> list[bytes]:
+    return [line for operation in operations for line in operation if line is not None]
+
+
+def _row_id(operation: Encoded) -> str:
+    (action,) = orjson.loads(operation[0]).values()
+    return str(action["_id"])
+
+
+def _sorted_out(
+    batch: Sequence[Encoded], items: Sequence[Mapping[str, Any]]
+) -> tuple[list[Encoded], dict[str, str]]:
+    """What must be sent again, and what is refused for good."""
+    again: list[Encoded] = []
+    rejected: dict[str, str] = {}
+    for operation, item in zip(batch, items, strict=True):
+        (result,) = item.values()
+        status = result["status"]
+        if status in TRANSIENT_STATUS:
+            again.append(operation)
+        elif status >= 400 and not (status == 404 and "delete" in item):
+            rejected[result["_id"]] = error_name(result) or "unknown"
+    return again, rejected
