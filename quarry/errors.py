@@ -151,6 +151,12 @@ class Overloaded(QuarryError):
         return str(self.args[0])
 
 
+class Stopping(QuarryError):
+    """The server takes no more questions; those in flight are still answered."""
+
+    http_status = 503
+
+
 class DeadlineExceeded(QuarryError):
     http_status = 504
 

@@ -25,7 +25,10 @@ DESCRIPTION = (
 def create_app(
     service: Service, settings: Settings, *, sign_in: SignIn, metrics: Metrics | None = None
 ) -> FastAPI:
-    """The app over a service; one app a process, since it counts what is in flight."""
+    """The app over a service; one app a process, since it counts what is in flight.
+
+    `app.state.admission` is what counts them, for whoever has to end the process.
+    """
     metrics = metrics or Metrics()
     app = FastAPI(
         title="Quarry",
@@ -39,14 +42,15 @@ def create_app(
     app.include_router(
         questions_router(service, settings, sign_in=sign_in, admission=admission, metrics=metrics)
     )
-    _add_operations(app, service, metrics)
+    app.state.admission = admission
+    _add_operations(app, service, metrics, admission)
     add_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Observer, metrics=metrics)
     return app
 
 
-def _add_operations(app: FastAPI, service: Service, metrics: Metrics) -> None:
+def _add_operations(app: FastAPI, service: Service, metrics: Metrics, admission: Admission) -> None:
     readiness = Remembered(service.ready)
 
     @app.get("/healthz", summary="Whether the server runs", tags=["operations"])
@@ -55,7 +59,7 @@ def _add_operations(app: FastAPI, service: Service, metrics: Metrics) -> None:
 
     @app.get("/readyz", summary="Whether stores and models answer", tags=["operations"])
     async def readyz() -> JSONResponse:
-        parts = await readiness()
+        parts = {"server": "stopping"} if admission.closed else await readiness()
         ready = all(state == "ok" for state in parts.values())
         body = {"status": "ready" if ready else "not_ready", "parts": dict(parts)}
         return JSONResponse(body, 200 if ready else 503)

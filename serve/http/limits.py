@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarry.errors import Overloaded
+from quarry.errors import Overloaded, Stopping
 from quarry.telemetry.metrics import IN_FLIGHT, Metrics
 from serve.http.schemas import error_json
 
@@ -23,10 +24,19 @@ class Admission:
         self._limit = limit
         self._metrics = metrics
         self._in_flight = 0
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Holds one place. Raises Overloaded when all are taken."""
+        """Holds one place. Raises Overloaded when all are taken, Stopping after `drain`."""
+        if self._closed:
+            raise Stopping("The server is stopping; ask again when it is back.")
         if self._in_flight >= self._limit:
             raise Overloaded("Too many questions at once; ask again in a moment.", RETRY_AFTER_S)
         self._change(+1)
@@ -35,8 +45,19 @@ class Admission:
         finally:
             self._change(-1)
 
+    async def drain(self, seconds: float) -> int:
+        """Lets nobody in any more and waits for those inside; how many are left after the time."""
+        self._closed = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return self._in_flight
+
     def _change(self, by: int) -> None:
         self._in_flight += by
+        if self._in_flight:
+            self._idle.clear()
+        else:
+            self._idle.set()
         self._metrics.set(IN_FLIGHT, self._in_flight)
 
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -41,6 +42,8 @@ from serve.serving.placement import placements
 _log = structlog.get_logger(__name__)
 
 APP_NAME = "quarry"
+SLACK_S = 2.0
+"""What the last questions may take beyond their deadline, until their answers are sent."""
 LEAST_CPUS = 2
 """Logical cores that all deployments together fit on."""
 LOCAL_RAY = {
@@ -105,6 +108,7 @@ def serving(settings: Settings) -> Iterator[str]:
             _check_gpus(settings)
         stack.enter_context(vector_server(settings))
         _deploy(settings, port=port, token=token)
+        stack.callback(_drain, settings.serve.deadline_s + SLACK_S)
         facts = {"url": url, "token": token, "settings": marks(settings)}
         stack.enter_context(_published(settings.data_dir, facts))
         _log.info("serving", url=url)
@@ -180,6 +184,25 @@ def _ray(log_format: str) -> Iterator[bool]:
     finally:
         _delete_app()  # replicas end what they have started
         ray.shutdown()
+
+
+def _drain(seconds: float) -> None:
+    """No new questions, and time for those in flight; another signal cuts them off."""
+    from ray import serve
+    from ray.exceptions import RayError
+
+    gateway = serve.get_deployment_handle("gateway", APP_NAME)
+    try:
+        with _interruptible():
+            left = gateway.drain.remote(seconds).result(timeout_s=seconds + SLACK_S)
+    except KeyboardInterrupt:
+        _log.warning("questions_cut_off")
+        return
+    except (RayError, TimeoutError) as error:  # it ends anyway
+        _log.warning("gateway_did_not_drain", error=type(error).__name__)
+        return
+    if left:
+        _log.warning("questions_cut_off", left=left)
 
 
 def _delete_app() -> None:
@@ -278,6 +301,9 @@ def _published(folder: Path, facts: Mapping[str, Any]) -> Iterator[None]:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Leaves the block at SIGINT or SIGTERM; further signals wait until all is stopped."""
+    if threading.current_thread() is not threading.main_thread():  # signals come to that one only
+        yield
+        return
     watched = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in watched}
 

@@ -49,7 +49,7 @@ from serve.engine import Engine
 from serve.extras import load_extras
 from serve.graph import Answerer, Examined, Gathered, Searcher
 from serve.http.app import create_app
-from serve.http.limits import RETRY_AFTER_S
+from serve.http.limits import RETRY_AFTER_S, Admission
 from serve.http.sign_in import SignIn
 from serve.index import Index, impatient
 from serve.models import EXTRACTIVE, Scores, SearchModels, check_generator, load_fallback
@@ -191,6 +191,11 @@ class Gateway:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         return self._made
+
+    async def drain(self, seconds: float) -> int:
+        """Takes no more questions; returns once none is in flight, or how many are after that."""
+        admission: Admission = self._made.state.admission
+        return await admission.drain(seconds)
 
 
 def _prepare(settings: Settings) -> None:

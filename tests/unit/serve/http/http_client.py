@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 from httpx_sse import aconnect_sse
 
 from quarry.errors import (
@@ -33,7 +34,12 @@ Open = Callable[..., Any]
 @asynccontextmanager
 async def client_of(service: Any, sign_in: SignIn, **serve: Any) -> AsyncIterator[Client]:
     settings = Settings.model_validate({"serve": serve})
-    app = create_app(service, settings, sign_in=sign_in)
+    async with client_over(create_app(service, settings, sign_in=sign_in)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def client_over(app: FastAPI) -> AsyncIterator[Client]:
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://quarry") as client:
         yield client

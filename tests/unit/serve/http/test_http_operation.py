@@ -6,13 +6,16 @@ import asyncio
 
 import httpx
 
+from quarry.settings import Settings
 from serve.health import Remembered
+from serve.http.app import create_app
 from serve.http.sign_in import SignIn
 from tests.unit.serve.http.http_client import (
     Broken,
     Client,
     Waiting,
     client_of,
+    client_over,
     events_of,
     uris,
 )
@@ -142,3 +145,21 @@ async def test_responses_cannot_be_framed_sniffed_cached_or_read_by_other_origin
         assert response.headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in response.headers
         assert len(response.headers["X-Request-ID"]) == 32
+
+
+async def test_a_server_that_stops_lets_in_nobody_and_waits_for_those_inside(
+    users: SignIn,
+) -> None:
+    service = Waiting()
+    app = create_app(service, Settings(), sign_in=users)
+    async with client_over(app) as client:
+        held = asyncio.create_task(client.post("/v1/search", json={"question": "x"}))
+        await service.inside.acquire()
+        assert await app.state.admission.drain(0.0) == 1
+        refused = await client.post("/v1/search", json={"question": "x"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["parts"]) == (503, {"server": "stopping"})
+        service.go.set()
+        assert await app.state.admission.drain(30.0) == 0
+        assert (await held).json()["error"]["code"] == "store_unavailable"
