@@ -13,12 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evals.compare import Difference, difference
-from evals.datasets.questions import Case, fold
+from evals.datasets.questions import Case
 from evals.measuring.retrieval import judged, measure
 from evals.running.observe import MOST_RESULTS, Ask, Passage, Variant, passage_of, search_body
 from quarry.errors import UsageError
 from quarry.fusion import FEATURES, Fusion, Item, features
 from quarry.records import Signals
+from quarry.text import folded
 
 FOLDS = 5
 FEWEST = 20
@@ -187,5 +188,5 @@ def _item(result: Mapping[str, Any]) -> Item:
 def _is_right(case: Case, passage: Passage) -> bool:
     if case.relevant:
         return case.relevant.get(passage.document, 0) > 0
-    text = fold(passage.text)
-    return any(fold(phrase) in text for piece in case.evidence for phrase in piece)
+    text = folded(passage.text)
+    return any(folded(phrase) in text for piece in case.evidence for phrase in piece)

@@ -20,7 +20,7 @@ from quarry.errors import SourceNotFound, UsageError
 USABLE = 0.6
 """Kappa from which a judge's figures say something; below, people and judge differ too often."""
 FEWEST = 20
-"""Labels of one judgement from which kappa is worth a look."""
+"""Labels of one judgement, with a verdict of the judge, from which kappa is worth a look."""
 
 
 class Label(BaseModel):
@@ -59,8 +59,20 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        if self.labels < FEWEST:
-            return f"Too few labels to tell: {self.labels}, and {FEWEST} are the least."
+        return f"{self._unread}{self._verdict}"
+
+    @property
+    def _unread(self) -> str:
+        """Says so where replies held no verdict: kappa knows nothing of them."""
+        if not self.unreadable:
+            return ""
+        return f"{self.unreadable} of {self.labels} replies held no verdict. "
+
+    @property
+    def _verdict(self) -> str:
+        read = self.labels - self.unreadable
+        if read < FEWEST:
+            return f"Too few verdicts to tell: {read}, and {FEWEST} are the least."
         if self.kappa is None:
             return "One of the two says the same of everything; add labels of the other verdicts."
         if self.kappa < USABLE:

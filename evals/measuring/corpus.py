@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeAlias
 
-from evals.datasets.questions import Case, fold
+from evals.datasets.questions import Case
 from evals.running.runner import record_name
 from quarry.access import EVERYTHING
 from quarry.access.check import Verdict, may_read, verdict
 from quarry.access.language import parse_filter
 from quarry.ports import Catalog, TextStore
 from quarry.records import PUBLIC, Chunk, Document, Principal
+from quarry.text import folded
 
 People: TypeAlias = Callable[[Case], Principal]
 """Who asks a case, with the groups of the users file."""
@@ -44,12 +45,12 @@ class Corpus:
 
     def holding(self, phrases: Iterable[str]) -> list[Chunk]:
         """Chunks of any live document that hold one of the phrases."""
-        wanted = [fold(phrase) for phrase in phrases]
+        wanted = [folded(phrase) for phrase in phrases]
         return [
             chunk
             for _, chunks in self.chunks()
             for chunk in chunks
-            if any(phrase in fold(chunk.text) for phrase in wanted)
+            if any(phrase in folded(chunk.text) for phrase in wanted)
         ]
 
     def saying(self, phrases: Iterable[str]) -> list[Document]:
@@ -60,9 +61,9 @@ class Corpus:
     def _saying(self, pieces: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], list[Document]]:
         """`saying` for many pieces of evidence in one pass over the texts."""
         found: dict[tuple[str, ...], list[Document]] = {piece: [] for piece in pieces}
-        wanted = {piece: [fold(phrase) for phrase in piece] for piece in found}
+        wanted = {piece: [folded(phrase) for phrase in piece] for piece in found}
         for document, chunks in self.chunks():
-            text = " ".join(fold(chunk.text) for chunk in chunks)
+            text = " ".join(folded(chunk.text) for chunk in chunks)
             for piece, phrases in wanted.items():
                 if any(phrase in text for phrase in phrases):
                     found[piece].append(document)

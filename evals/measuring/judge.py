@@ -91,9 +91,12 @@ class ModelJudge:
         self._sent = sent
 
     async def __call__(self, case: Case, observed: Observed) -> dict[str, float]:
-        """`judged_NAME` for every judgement that the case and its outcome allow."""
+        """`judged_NAME` for every judgement that the case and its outcome allow; 0, and nobody is
+        asked, where a failure ended the case."""
         if case.status != "answered":
             return {}
+        if observed.error:
+            return _nothing(case)
         material = Material(
             question=case.question,
             passages=[passage.text for passage in observed.passages[: self._sent]],
@@ -134,6 +137,11 @@ class ModelJudge:
         if said is None:
             _log.warning("judge_unreadable", judgement=judgement)
         return said
+
+
+def _nothing(case: Case) -> dict[str, float]:
+    names = [name for name in JUDGEMENTS if case.evidence or "reference" not in _ASKS[name][1]]
+    return {f"judged_{name}": 0.0 for name in names}
 
 
 def prompt_of(judgement: str, material: Material) -> tuple[Message, Message]:

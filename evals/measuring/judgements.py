@@ -28,9 +28,11 @@ SUPPORTED = 0.7
 _MARK = re.compile(r"\s*\[S\d+\]")
 
 
-def by_rules(case: Case, observed: Observed, *, sent: int) -> dict[str, float]:
-    """The judgements that apply: those of the answer only if there is one, recall and precision
-    only if evidence is named."""
+def by_rules(
+    case: Case, observed: Observed, *, sent: int, answers: bool = True
+) -> dict[str, float]:
+    """The judgements that apply: recall and precision only if evidence is named, those of the
+    answer only if there is one, or if `answers` were asked for and a failure took it away."""
     context = observed.passages[:sent]
     values: dict[str, float] = {}
     if case.status == "answered":
@@ -41,9 +43,18 @@ def by_rules(case: Case, observed: Observed, *, sent: int) -> dict[str, float]:
         answer = plain(observed.answer)
         values["faithfulness"] = faithfulness(answer, context)
         values["answer_relevance"] = held(case.question, answer)
-    if observed.status or observed.error:
+    failed = answers and bool(observed.error)
+    if failed and case.status == "answered":
+        values |= {"faithfulness": 0.0, "answer_relevance": 0.0}
+    if judges_answers(case) and (observed.status or failed):
         values["correctness"] = correctness(case, observed)
     return values
+
+
+def judges_answers(case: Case) -> bool:
+    """Whether the case says what a right answer is. An answerable one without `must` does not: any
+    nonsense would do."""
+    return case.status == "refused" or bool(case.must)
 
 
 def correctness(case: Case, observed: Observed) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, quantiles
 
 from evals.datasets.questions import Case
-
-OUTCOMES = ("pass_rate", "refused_answerable", "answered_unanswerable")
+from evals.measuring.judgements import judges_answers
+from evals.measuring.scoring import OUTCOMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class CaseResult:
     flaky: bool = False
     """Whether repeats ended differently."""
     outdated: bool = False
-    """No live document holds its evidence: it is shown, and counts in no figure."""
+    """No live document holds its evidence: it is shown, and counts in no figure but leaks."""
     reasons: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     error: str = ""
@@ -36,6 +36,11 @@ class CaseResult:
     answer_ms: float = 0.0
     prompt_tokens: float = 0.0
     completion_tokens: float = 0.0
+
+    @property
+    def asked(self) -> bool:
+        """Whether an answer was asked for, be it that none came."""
+        return bool(self.status) or any(name in self.measures for name in OUTCOMES)
 
     @property
     def slices(self) -> tuple[str, ...]:
@@ -54,12 +59,16 @@ class Figures:
     judged: int
     unjudged: int
     """Answerable cases that do not say what a search should find; in no retrieval figure."""
+    unjudged_answers: int
+    """Answerable cases that were asked for an answer and do not say what it must hold; in neither
+    the pass rate nor correctness."""
     outdated: int
     failed: int
     empty: int
     degraded: int
     flaky: int
     leaks: int
+    """Over all cases: what is outdated in a case does not make a leak of it harmless."""
     measures: Mapping[str, float]
 
 
@@ -71,13 +80,14 @@ def figures(results: Iterable[CaseResult]) -> Figures:
         cases=len(everything),
         judged=sum(result.case.judged for result in answerable),
         unjudged=sum(not result.case.judged for result in answerable),
+        unjudged_answers=sum(r.asked and not judges_answers(r.case) for r in counted),
         outdated=len(everything) - len(counted),
         failed=sum(bool(result.error) for result in counted),
         empty=sum(result.empty for result in counted),
         degraded=sum(bool(result.degraded) for result in counted),
         flaky=sum(result.flaky for result in counted),
-        leaks=sum(len(result.leaks) for result in counted),
-        measures=_outcomes(counted) | _means(counted) | _costs(counted),
+        leaks=sum(len(result.leaks) for result in everything),
+        measures=_pass_rate(counted) | _means(counted) | _costs(counted),
     )
 
 
@@ -90,20 +100,10 @@ def by_slice(results: Sequence[CaseResult]) -> dict[str, Figures]:
     return {name: figures(members) for name, members in sorted(slices.items())}
 
 
-def _outcomes(counted: Sequence[CaseResult]) -> dict[str, float]:
-    """Shares of the cases that were answered or refused; none if only search was measured."""
-    asked = [result for result in counted if result.status or result.error]
-    if not any(result.status for result in asked):
-        return {}
-    answerable = [result for result in asked if result.case.status == "answered"]
-    others = [result for result in asked if result.case.status == "refused"]
-    values = {"pass_rate": fmean(result.passed for result in asked)}
-    if answerable:
-        refused = [result.status == "refused" for result in answerable]
-        values["refused_answerable"] = fmean(refused)
-    if others:
-        values["answered_unanswerable"] = fmean(result.status == "answered" for result in others)
-    return values
+def _pass_rate(counted: Sequence[CaseResult]) -> dict[str, float]:
+    """Of the cases that say what a right answer is; none if only search was measured."""
+    passed = [result.passed for result in counted if result.asked and judges_answers(result.case)]
+    return {"pass_rate": fmean(passed)} if passed else {}
 
 
 def _means(counted: Sequence[CaseResult]) -> dict[str, float]:

@@ -45,6 +45,8 @@ class Judged:
     """Items of `gains` and others, best first: documents, or passages by their rank."""
     found: Sequence[int | None]
     """Rank of each piece of evidence or relevant document; None: not in the list."""
+    returned: int
+    """Passages in the list; several may be of one document."""
 
 
 def judged(case: Case, passages: Sequence[Passage]) -> Judged:
@@ -53,7 +55,7 @@ def judged(case: Case, passages: Sequence[Passage]) -> Judged:
         run = list(dict.fromkeys(passage.document for passage in passages))
         ranks = {document: rank for rank, document in enumerate(run, start=1)}
         found = [ranks.get(name) for name, grade in case.relevant.items() if grade > 0]
-        return Judged(gains=case.relevant, run=run, found=found)
+        return Judged(gains=case.relevant, run=run, found=found, returned=len(passages))
     if not case.evidence:
         raise ValueError(f"nothing is judged in case {case.id}")
     pieces = evidence_ranks(case, [passage.text for passage in passages])
@@ -62,7 +64,10 @@ def judged(case: Case, passages: Sequence[Passage]) -> Judged:
         item = str(rank) if rank else f"missed-{number}"
         gains[item] = gains.get(item, 0) + 1
     return Judged(
-        gains=gains, run=[str(rank) for rank in range(1, len(passages) + 1)], found=pieces
+        gains=gains,
+        run=[str(rank) for rank in range(1, len(passages) + 1)],
+        found=pieces,
+        returned=len(passages),
     )
 
 
@@ -85,7 +90,7 @@ def _at(cases: Mapping[str, Judged], depth: int) -> dict[str, dict[str, float]]:
         case: float(all(rank and rank <= depth for rank in each.found))
         for case, each in cases.items()
     }
-    columns["returned"] = {case: min(depth, len(each.run)) / depth for case, each in cases.items()}
+    columns["returned"] = {case: min(depth, each.returned) / depth for case, each in cases.items()}
     return columns
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from evals.datasets.questions import Case, Kind, fold
+from evals.datasets.questions import Case, Kind
 from evals.measuring.judgements import by_rules, missing, unwanted
 from evals.running.observe import Cited, Observed
+from quarry.text import folded
 
+REFUSED_ANSWERABLE, ANSWERED_UNANSWERABLE = OUTCOMES = (
+    "refused_answerable",
+    "answered_unanswerable",
+)
 CITATIONS = ("citation_precision", "citation_coverage")
 
 
@@ -29,17 +34,19 @@ def score(
     sent: int,
     found: Sequence[int | None] = (),
     unreadable: Collection[str] = (),
+    answers: bool = True,
 ) -> Score:
     """Scores the answer; a case that was only searched for passes if `found`, the ranks of its
     evidence, are all among the `sent`.
 
-    `unreadable` are documents that the asker may not read.
+    `unreadable` are documents that the asker may not read; `answers` says whether an answer was
+    asked for, so that one that never came counts as 0 in every figure.
     """
     leaks = tuple(_leaks(case, observed, unreadable))
     reasons = [*(_reasons(case, observed) or _lost(observed, found, sent)), *leaks]
-    measures = by_rules(case, observed, sent=sent)
-    if observed.status:
-        measures |= citations(case, observed)
+    measures = by_rules(case, observed, sent=sent, answers=answers)
+    if observed.status or (answers and observed.error):
+        measures |= outcome(case, observed) | citations(case, observed)
     return Score(passed=not reasons, reasons=tuple(reasons), leaks=leaks, measures=measures)
 
 
@@ -71,11 +78,20 @@ def _leaks(case: Case, observed: Observed, unreadable: Collection[str]) -> list[
     return leaks
 
 
+def outcome(case: Case, observed: Observed) -> dict[str, float]:
+    """1 if an answerable case was refused, or another one answered; a failure did neither."""
+    if case.status == "answered":
+        return {REFUSED_ANSWERABLE: float(observed.status == "refused")}
+    return {ANSWERED_UNANSWERABLE: float(observed.status == "answered")}
+
+
 def citations(case: Case, observed: Observed) -> dict[str, float]:
     """Precision: share of the citations that hold evidence, of answers that cite. Coverage: share
-    of the pieces of evidence that a citation holds; a refusal covers nothing."""
+    of the pieces of evidence that a citation holds; a refusal covers nothing, a failure is 0."""
     if not case.evidence:
         return {}
+    if observed.error:
+        return dict.fromkeys(CITATIONS, 0.0)
     sources = [_texts(citation, observed) for citation in observed.citations]
     held = [[_holds(texts, piece) for piece in case.evidence] for texts in sources]
     covered = [any(column) for column in zip(*held, strict=True)] or [False]
@@ -87,9 +103,9 @@ def citations(case: Case, observed: Observed) -> dict[str, float]:
 
 def _texts(citation: Cited, observed: Observed) -> list[str]:
     """The quote, and what was found of its section: the passages that hold the quote, else all."""
-    quote = fold(citation.quote)
+    quote = folded(citation.quote)
     section = [
-        fold(passage.text)
+        folded(passage.text)
         for passage in observed.passages
         if (passage.doc_id, passage.section) == (citation.doc_id, citation.section)
     ]
@@ -97,4 +113,4 @@ def _texts(citation: Cited, observed: Observed) -> list[str]:
 
 
 def _holds(texts: Sequence[str], piece: Sequence[str]) -> bool:
-    return any(fold(phrase) in text for phrase in piece for text in texts)
+    return any(folded(phrase) in text for phrase in piece for text in texts)

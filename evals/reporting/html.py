@@ -5,7 +5,7 @@ Questions, answers and ids are not ours: the template escapes everything but the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from evals.compare import COSTS
 from evals.measuring.results import CaseResult
 from evals.reporting import plots
-from evals.reporting.report import headlines, shown_slices
+from evals.reporting.report import COUNTS, headlines, shown_slices
 from evals.reporting.reports import Report, Run
 
 _MOST_SLICES = 24
@@ -32,24 +32,26 @@ def html_report(report: Report) -> str:
     page: str = environment.get_template("report.html.j2").render(
         report=report,
         headlines=headlines(report.depths),
+        counts=COUNTS,
+        measures=list(dict.fromkeys(n for run in report.runs for n in run.whole.measures)),
         costs=COSTS,
-        slices={run.label: shown_slices(run) for run in report.runs},
+        slices=[(run, shown_slices(run)) for run in report.runs],
         plots=[Markup(svg) for svg in _plots(report)],  # noqa: S704 - drawn by us, labels escaped
         unlike=unlike(report.runs),
     )
     return page
 
 
-def unlike(runs: Iterable[Run]) -> list[tuple[str, list[CaseResult | None]]]:
-    """Cases that did not pass in every run, with the result of each run."""
-    runs = list(runs)
-    ids = dict.fromkeys(case for run in runs for case in run.by_id)
-    rows = [(case, [run.by_id.get(case) for run in runs]) for case in ids]
-    return [
-        row
-        for row in rows
-        if any(result is not None and (not result.passed or result.outdated) for result in row[1])
-    ]
+def unlike(runs: Sequence[Run]) -> list[tuple[str, list[tuple[Run, CaseResult | None]]]]:
+    """Cases that did not pass in every run, with each run and its result."""
+    found = [(run, run.by_id) for run in runs]
+    ids = dict.fromkeys(case for _, results in found for case in results)
+    rows = [(case, [(run, results.get(case)) for run, results in found]) for case in ids]
+    return [row for row in rows if any(each and not _well(each) for _, each in row[1])]
+
+
+def _well(result: CaseResult) -> bool:
+    return result.passed and not result.outdated
 
 
 def _plots(report: Report) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """Reports as JUnit XML, which CI systems show as tests: one a case, one a demand of the gate.
 
-The layout is that of https://github.com/testmoapp/junitxml. An outdated case is skipped.
+The layout is that of https://github.com/testmoapp/junitxml. An outdated case is skipped,
+unless it leaked.
 """
 
 from __future__ import annotations
@@ -29,15 +30,14 @@ def junit_xml(report: Report) -> bytes:
 
 
 def _suite(root: ElementTree.Element, run: Run) -> None:
-    counted = [result for result in run.results if not result.outdated]
     suite = ElementTree.SubElement(
         root,
         "testsuite",
         name=_plain(run.label),
         tests=str(len(run.results)),
-        failures=str(sum(not result.passed and not result.error for result in counted)),
-        errors=str(run.whole.failed),
-        skipped=str(run.whole.outdated),
+        failures=str(sum(map(_failed, run.results))),
+        errors=str(sum(map(_broke, run.results))),
+        skipped=str(sum(map(_skipped, run.results))),
         time=f"{run.seconds:.3f}",
     )
     for result in run.results:
@@ -53,14 +53,27 @@ def _case(suite: ElementTree.Element, label: str, result: CaseResult) -> None:
         classname=_plain(label),
         time=f"{seconds:.3f}",
     )
-    reasons = _plain("; ".join(result.reasons))
-    if result.outdated:
+    reasons = _plain("; ".join(dict.fromkeys((*result.reasons, *result.leaks))))
+    if _skipped(result):
         ElementTree.SubElement(case, "skipped", message="outdated: no document says it any more")
-    elif result.error:
+    elif _broke(result):
         ElementTree.SubElement(case, "error", message=reasons)
-    elif not result.passed:
+    elif _failed(result):
         failure = ElementTree.SubElement(case, "failure", message=reasons)
         failure.text = _plain(result.answer)
+
+
+def _skipped(result: CaseResult) -> bool:
+    """An outdated case says nothing of the system, unless it leaked."""
+    return result.outdated and not result.leaks
+
+
+def _broke(result: CaseResult) -> bool:
+    return bool(result.error) and not result.outdated
+
+
+def _failed(result: CaseResult) -> bool:
+    return bool(result.leaks) if result.outdated else not (result.passed or result.error)
 
 
 def _gate(root: ElementTree.Element, checks: Sequence[Check]) -> None:

@@ -20,6 +20,7 @@ COUNTS = (
     "cases",
     "judged",
     "unjudged",
+    "unjudged_answers",
     "outdated",
     "failed",
     "empty",
@@ -128,8 +129,9 @@ def _failed(run: Run) -> Iterator[Table]:
     table = _table(f"{run.label}, cases that did not pass", ["case", "why"])
     table.columns[1].justify = "left"
     for result in bad:
-        why = "outdated: no current document says it" if result.outdated else ""
-        table.add_row(Text(result.case.id), Text(why or "; ".join(result.reasons)))
+        why = ["outdated: no current document says it", *result.leaks]
+        told = why if result.outdated else result.reasons
+        table.add_row(Text(result.case.id), Text("; ".join(told)))
     yield table
 
 

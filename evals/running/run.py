@@ -17,7 +17,7 @@ from evals.running.observe import Ask, Observed, Variant, observe
 Unreadable: TypeAlias = Callable[[Case, Collection[str]], Collection[str]]
 """Those of these documents that the asker of a case may not read."""
 Judge: TypeAlias = Callable[[Case, Observed], Awaitable[Mapping[str, float]]]
-"""Further figures of one answer, such as those of a judge model."""
+"""Further figures of one answer, such as those of a judge model; 0 where a failure ended it."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the questions done and the questions in all."""
 
@@ -60,7 +60,7 @@ async def _result(case: Case, tries: Sequence[Observed], plan: Plan) -> CaseResu
     scores = [_score(case, seen, ranks, plan) for seen, ranks in zip(tries, found, strict=True)]
     columns = [*retrieval.values(), *(scored.measures for scored in scores)]
     if plan.judge:
-        columns += [dict(await plan.judge(case, seen)) for seen in tries if not seen.error]
+        columns += [dict(await plan.judge(case, seen)) for seen in tries]
     return CaseResult(
         case=case,
         passed=all(scored.passed for scored in scores),
@@ -86,7 +86,14 @@ def _score(case: Case, seen: Observed, found: Sequence[int | None], plan: Plan) 
     shown = {passage.doc_id for passage in seen.passages}
     shown |= {citation.doc_id for citation in seen.citations}
     unreadable = plan.unreadable(case, shown)
-    return score(case, seen, sent=plan.depths.sent, found=found, unreadable=unreadable)
+    return score(
+        case,
+        seen,
+        sent=plan.depths.sent,
+        found=found,
+        unreadable=unreadable,
+        answers=plan.variant.answers,
+    )
 
 
 def _all(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from quarry.settings import Settings
 from tests.unit.evals.evals_world import System, answer_json, search_json
 
 CASES = [
-    {"id": "a", "question": "A", "kind": "answerable", "evidence": [["this"]], "status": "answered",
-     "slices": ["hard"]},
+    {"id": "a", "question": "A", "kind": "answerable", "evidence": [["this"]], "must": ["this"],
+     "status": "answered", "slices": ["hard"]},
     {"id": "b", "question": "B", "kind": "unanswerable", "status": "refused"},
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from tests.unit.evals.evals_world import case
 def run(passes, **facts):
     found = [
         CaseResult(
-            case=case(f"c{n}", slices=["hard"] if n == 0 else []),
+            case=case(f"c{n}", must=["this"], slices=["hard"] if n == 0 else []),
             passed=passed,
             status="answered",
             measures={"RR@10": 1.0 if passed else 0.0},

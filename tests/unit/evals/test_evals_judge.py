@@ -77,6 +77,14 @@ async def test_a_reply_without_a_verdict_is_in_no_mean_and_counted():
     assert await ModelJudge(Scripted("Hm."), sent=5)(case(), ANSWERED) == {UNREADABLE: 1.0}
 
 
+async def test_a_case_that_failed_is_worth_nothing_to_the_judge_who_is_not_asked():
+    generator = Scripted(YES)
+    judge, failed = ModelJudge(generator, sent=5), Observed(error="late")
+    assert await judge(case(), failed) == {f"judged_{name}": 0.0 for name in JUDGEMENTS}
+    assert "judged_correctness" not in await judge(case(evidence=[], must=["x"]), failed)
+    assert not generator.prompts
+
+
 async def test_a_judge_that_cannot_be_asked_stops_the_run():
     with pytest.raises(ModelError, match=r"judge\.base_url"):
         await ModelJudge(Scripted(error=Overloaded("busy")), sent=5)(case(), ANSWERED)
@@ -112,6 +120,16 @@ def test_kappa_from_worked_numbers():
     assert kappa([]) is None
 
 
+class Replies:
+    """A judge whose verdicts are read from these replies, one after the other."""
+
+    def __init__(self, replies):
+        self.replies = iter(replies)
+
+    async def verdict(self, _judgement, _material):
+        return verdict_in(next(self.replies))
+
+
 def label(number, said, judgement="faithfulness"):
     return Label(
         id=f"l{number}", judgement=judgement, passages=("p",), answer=f"{number}", label=said
@@ -133,6 +151,17 @@ async def test_an_unreadable_reply_counts_as_disagreement():
     (found,) = await agreement([label(1, "yes")], ModelJudge(Scripted("?"), sent=5))
     assert (found.unreadable, found.agreed) == (1, 0.0)
     assert found.differing == [("l1", "yes", "nothing readable")]
+
+
+async def test_replies_without_a_verdict_make_no_judge_usable():
+    labels = [label(n, said) for n, said in enumerate(("yes", "no") * (FEWEST // 2))]
+    replies = [f'{{"verdict": "{each.label}"}}' if n < 3 else "?" for n, each in enumerate(labels)]
+    (found,) = await agreement(labels, Replies(replies))
+    assert (found.kappa, found.unreadable, found.agreed) == (1.0, FEWEST - 3, 3 / FEWEST)
+    assert found.sentence == (
+        f"{FEWEST - 3} of {FEWEST} replies held no verdict. "
+        f"Too few verdicts to tell: 3, and {FEWEST} are the least."
+    )
 
 
 def test_labels_are_read_line_by_line(tmp_path):

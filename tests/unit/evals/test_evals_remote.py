@@ -61,7 +61,7 @@ def test_a_server_is_asked_by_its_api_and_what_cannot_be_known_is_said(
 ):
     monkeypatch.chdir(tmp_path)
     url, seen = server
-    told = evaluated(tmp_path, url, capsys, case(person="mei"))
+    told = evaluated(tmp_path, url, capsys, case(person="mei", must=["this"]))
     assert told["runs"][0]["figures"]["measures"]["pass_rate"] == 1.0
     assert any("over HTTP" in note for note in told["notes"])
     (search, token, body), (answer, _, _) = seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
@@ -93,6 +94,26 @@ def test_junit_has_a_test_a_case_and_the_gate(report):
     assert failure.get("message") == "the answer lacks /x/" and "<script>" in failure.text
 
 
+def test_a_leak_of_an_outdated_case_is_told_everywhere(report):
+    leak = "leak: document d9"
+    leaked = replace(results(True)[2], leaks=(leak,), reasons=("refused", leak))
+    found = replace(report, runs=[Run.of("after", [leaked])], comparisons=())
+    (suite, _) = ElementTree.fromstring(junit_xml(found))
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "0")
+    assert leak in suite.find("testcase/failure").get("message")
+    assert leak in printed(found) and "outdated, leaked" in html_report(found)
+
+
+def test_the_page_shows_figures_of_every_run_and_the_right_name_of_each(report):
+    first = [each for each in results(False) if each.case.id != "one"]
+    second = [replace(each, measures={"only_here": 0.25}) for each in results(False)]
+    found = replace(report, runs=[Run.of("a", first), Run.of("b", second)], comparisons=())
+    page = html_report(found)
+    assert "<td>only_here</td>" in page
+    one = page[page.index("<summary>one") :]
+    assert "<strong>b</strong>" in one[: one.index("</details>")]
+
+
 def test_the_html_is_one_file_that_runs_nothing_and_loads_nothing(report):
     page = html_report(report)
     assert "<script" not in page and "&lt;script&gt;alert(1)" in page
@@ -107,12 +128,16 @@ def test_names_of_slices_are_escaped_in_plots_too(report):
     assert "hard &amp; fast" in html_report(report).partition("<svg")[2]
 
 
-def test_the_table_shows_figures_failures_flips_and_the_gate(report):
+def printed(report):
     out = io.StringIO()
     console = Console(file=out, width=200)
     for each in tables(report):
         console.print(each)
-    text = out.getvalue()
+    return out.getvalue()
+
+
+def test_the_table_shows_figures_failures_flips_and_the_gate(report):
+    text = printed(report)
     for told in ("hard & fast", "the answer lacks /x/", "gained: one", "FAILED", "outdated"):
         assert told in text
 

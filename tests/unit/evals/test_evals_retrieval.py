@@ -54,6 +54,7 @@ def test_a_document_counts_once_at_its_best_passage():
     passages = [passage("a", "x"), passage("b", "x"), passage("c", "right")]
     ranked = judged(case(relevant={"right": 1}), passages)
     assert list(ranked.run) == ["x", "right"] and list(ranked.found) == [2]
+    assert measure({"q": ranked}, [3])["q"]["returned@3"] == 1.0
 
 
 def test_results_that_are_missing_count_as_nothing_and_are_told():

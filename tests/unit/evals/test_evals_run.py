@@ -15,8 +15,8 @@ from tests.unit.evals.evals_world import System, answer_json, case, refused, sea
 PLAN = Plan(depths=Depths(sent=2, reranked=3))
 CASES = [
     case("right", question="A", must=["this"]),
-    case("lost", question="B"),
-    case("broken", question="C"),
+    case("lost", question="B", must=["this"]),
+    case("broken", question="C", must=["this"]),
     refused("no", question="D", slices=["shop"]),
     case("unjudged", question="E", evidence=[], must=["this"], held_out=True),
 ]
@@ -75,6 +75,53 @@ async def test_empty_results_of_answerable_cases_are_counted():
 async def test_an_outdated_case_is_counted_and_in_no_figure():
     found = figures(await run(Plan(depths=PLAN.depths, outdated={"lost", "broken"})))
     assert (found.outdated, found.failed, found.measures["R@3"]) == (2, 0, 1.0)
+
+
+async def test_what_leaks_in_an_outdated_case_is_a_leak_all_the_same():
+    plan = Plan(depths=PLAN.depths, outdated={"right"}, unreadable=lambda *_: {"d1"})
+    found = figures(await run(plan, CASES[:1]))
+    assert (found.outdated, found.leaks) == (1, 1)
+
+
+async def test_each_repeat_that_answers_or_refuses_wrongly_is_in_the_share():
+    no, yes = answer_json(status="refused", text="No"), answer_json()
+    ask = System(answer={"A": [yes, no, no], "D": [no, yes, yes]})
+    results = await run(Plan(depths=PLAN.depths, repeats=3), [CASES[0], CASES[3]], ask)
+    found = figures(results).measures
+    assert found["refused_answerable"] == pytest.approx(2 / 3)
+    assert found["answered_unanswerable"] == pytest.approx(2 / 3)
+
+
+async def test_an_answer_that_failed_is_in_every_figure_of_answers_as_nothing():
+    async def judge(_case, seen):
+        return {"judged_faithfulness": 0.0 if seen.error else 1.0}
+
+    cited = answer_json("It is this.", quotes=[("d1", "", "it is this")])
+    ask = System(
+        search={"A": search_json("it is this"), "B": search_json("it is this")},
+        answer={"A": cited, "B": StoreUnavailable("down")},
+    )
+    results = await run(Plan(depths=PLAN.depths, judge=judge), CASES[:2], ask)
+    found = figures(results).measures
+    names = ("citation_coverage", "citation_precision", "faithfulness", "correctness", "pass_rate")
+    assert {name: found[name] for name in names} == dict.fromkeys(names, 0.5)
+    assert found["judged_faithfulness"] == 0.5
+
+
+async def test_a_search_that_failed_says_nothing_of_answers_that_nobody_asked_for():
+    plan = Plan(depths=PLAN.depths, variant=Variant(answers=False))
+    found = figures(await run(plan, CASES[2:4])).measures
+    assert found["R@5"] == 0.0
+    assert not {"correctness", "faithfulness", "refused_answerable", "pass_rate"} & found.keys()
+
+
+async def test_an_answer_is_unjudged_where_nothing_says_what_it_must_hold():
+    nonsense = System(answer={"A": answer_json("Cats fly."), "B": answer_json("It is this.")})
+    found = figures(await run(cases=[case("any", question="A"), CASES[1]], ask=nonsense))
+    assert found.unjudged_answers == 1
+    assert (found.measures["pass_rate"], found.measures["correctness"]) == (1.0, 1.0)
+    alone = figures(await run(cases=[case("any", question="A")], ask=nonsense))
+    assert not {"pass_rate", "correctness"} & alone.measures.keys()
 
 
 async def test_slices_have_their_own_figures_also_those_that_follow_from_a_case():
