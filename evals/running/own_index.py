@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from quarry.ids import digest
@@ -13,17 +14,19 @@ def own_index(
     settings: Settings,
     folders: Sequence[Path],
     *,
+    names: Sequence[str | None] = (),
     sources: Mapping[str, SourceSettings] | None = None,
 ) -> Settings:
     """The same models and search over an index in `data_dir/evals`; the caller's is not touched.
 
-    Where it is depends on what decides its rows: documents, embedder and chunking. So a second run
-    only searches, and settings that differ in search alone share it. `sources` takes the place of
-    the settings' own.
+    Where it is depends on what decides its rows: documents, the `names` of their sources, embedder
+    and chunking. So a second run only searches, and settings that differ in search alone share it.
+    `sources` takes the place of the settings' own.
     """
     homes = [folder.resolve() for folder in folders]
+    named = [f"{name or ''}={home}" for name, home in zip_longest(names, homes)]
     parts = settings.embedder.model_dump_json(), settings.chunking.model_dump_json()
-    name = f"{homes[0].name}-{digest(*map(str, homes), *parts, size=4)}"
+    name = f"{homes[0].name}-{digest(*named, *parts, size=4)}"
     stores = settings.stores
     elasticsearch = stores.elasticsearch.model_copy(
         update={"index_prefix": f"{stores.elasticsearch.index_prefix}-eval-{name}".lower()}

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from evals.beir import eval_settings, evaluate_beir
 from evals.reporting.report import beir_table
+from evals.running.own_index import own_index
 from quarry.errors import SourceNotFound
 from quarry.records import SearchResult
 from quarry.settings import ChunkingSettings, Settings, SourceSettings
@@ -87,6 +88,14 @@ def test_other_chunks_need_another_index_and_other_search_settings_do_not(folder
     other = settings.model_copy(update={"chunking": chunking})
     assert eval_settings(same, folder).data_dir == home
     assert eval_settings(other, folder).data_dir != home
+
+
+def test_documents_of_another_source_name_need_another_index(tmp_path):
+    homes = [
+        own_index(Settings(), [tmp_path], names=[name]).data_dir for name in (None, "hr", "shop")
+    ]
+    assert len(set(homes)) == 3
+    assert own_index(Settings(), [tmp_path], names=["hr"]).data_dir == homes[1]
 
 
 def test_the_table_shows_every_mode_and_what_went_wrong(folder):
