@@ -18,18 +18,14 @@ from evals.compare import Comparison, compare
 from evals.datasets.questions import Case
 from evals.gate import Check, Gate, check_gate
 from evals.measuring.results import CaseResult
-from evals.measuring.retrieval import Depths
+from evals.measuring.retrieval import Depths, alike
 from evals.reporting.reports import Report, Run
 from evals.running.observe import Variant
 from evals.running.run import Judge, Plan, Progress, run_set
+from evals.running.standing import Standing
 from evals.running.system import System, ann_recall
 
 OpenSystem: TypeAlias = Callable[[], AbstractContextManager[System]]
-
-FROM_OUTSIDE = (
-    "Asked over HTTP: nobody looked whether cases are outdated, or whether what was shown may be "
-    "read by who asked."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +38,16 @@ class Contestant:
     open: OpenSystem
     variants: Mapping[str, Variant]
     """By what is added to the label; one with an empty name is the only one."""
+    depths: Depths
+    """What its own settings send and rerank."""
+    judge: Judge | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    depths: Depths
     repeats: int = 1
     exact: bool = False
     """Whether approximate search is held against exact search."""
-    judge: Judge | None = None
     gate: Gate | None = None
     baseline: tuple[str, Sequence[CaseResult]] | None = None
     """An earlier run, which the runs are compared with in place of the first one."""
@@ -68,51 +65,58 @@ def evaluate(
     """Runs everything and reports it. Raises what opening a system raises, and UsageError for a
     gate that does not fit the set."""
     runs: list[Run] = []
-    outdated: dict[str, list[str]] = {}
+    outdated: list[Mapping[str, Sequence[str]]] = []
     notes = list(options.notes)
-    for contestant in contestants:
+    depths = alike([contestant.depths for contestant in contestants])
+    for contestant, each in zip(contestants, depths, strict=True):
         with contestant.open() as system:
-            if system.inside is None:
-                notes.append(FROM_OUTSIDE)
-            else:
-                outdated |= system.inside.corpus.outdated(cases)
-            runs += asyncio.run(_runs(contestant, system, cases, options, outdated))
+            standing = Standing.of(system, cases)
+            runs += asyncio.run(_runs(contestant, each, system, cases, options, standing))
+        outdated.append(standing.outdated)
+        notes += standing.notes
     report = Report(
         sets=sets,
         created=datetime.now(UTC),
-        depths=options.depths,
+        depths=depths[-1],
         runs=runs,
         comparisons=_comparisons(runs, options),
         notes=list(dict.fromkeys((*notes, *_said(cases, outdated)))),
-        outdated=outdated,
+        outdated={case: phrases for each in outdated for case, phrases in each.items()},
     )
     return replace(report, checks=_checks(report, options.gate)) if options.gate else report
 
 
 async def _runs(
     contestant: Contestant,
+    depths: Depths,
     system: System,
     cases: Sequence[Case],
     options: Options,
-    outdated: Mapping[str, Sequence[str]],
+    standing: Standing,
 ) -> list[Run]:
     runs = []
     for name, variant in contestant.variants.items():
         began = time.monotonic()
         plan = Plan(
-            depths=options.depths,
+            depths=depths,
             variant=variant,
             repeats=options.repeats,
-            outdated=outdated.keys(),
-            judge=options.judge,
+            outdated=standing.outdated.keys(),
+            judge=contestant.judge,
             more=await ann_recall(cases, system, variant) if options.exact else {},
         )
         if system.inside is not None:
             plan = replace(plan, unreadable=system.inside.unreadable)
         results = await run_set(cases, system.ask, plan, options.progress)
         label = " ".join(part for part in (contestant.label, name) if part)
-        seconds = time.monotonic() - began
-        runs.append(Run.of(label, results, settings=contestant.settings, seconds=seconds))
+        run = Run.of(
+            label,
+            results,
+            settings=contestant.settings,
+            seconds=time.monotonic() - began,
+            unread=standing.unread,
+        )
+        runs.append(run)
     return runs
 
 
@@ -135,7 +139,8 @@ def _checks(report: Report, gate: Gate) -> list[Check]:
     )
 
 
-def _said(cases: Sequence[Case], outdated: Mapping[str, Sequence[str]]) -> list[str]:
+def _said(cases: Sequence[Case], outdated: Sequence[Mapping[str, Sequence[str]]]) -> list[str]:
+    """`outdated` by contestant."""
     held_out = sum(case.held_out for case in cases)
     notes = []
     if held_out:
@@ -143,9 +148,17 @@ def _said(cases: Sequence[Case], outdated: Mapping[str, Sequence[str]]) -> list[
             f"{held_out} of {len(cases)} cases are held out: settings must not be tuned on them, "
             "and figures over all cases mix both halves (see the slices)."
         )
-    if outdated:
+    anywhere = list(dict.fromkeys(case for each in outdated for case in each))
+    everywhere = [case for case in anywhere if all(case in each for each in outdated)]
+    somewhere = [case for case in anywhere if case not in everywhere]
+    if everywhere:
         notes.append(
-            f"Outdated and in no figure: {len(outdated)} of the cases; write them anew: "
-            f"{', '.join(outdated)}."
+            f"Outdated and in no figure: {len(everywhere)} of the cases; write them anew: "
+            f"{', '.join(everywhere)}."
+        )
+    if somewhere:
+        notes.append(
+            "Outdated in the index of some of the runs, so in their figures and in comparisons "
+            f"with them these do not count: {', '.join(somewhere)}."
         )
     return notes

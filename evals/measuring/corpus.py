@@ -13,21 +13,32 @@ from evals.running.runner import record_name
 from quarry.access import EVERYTHING
 from quarry.access.check import Verdict, may_read, verdict
 from quarry.access.language import parse_filter
+from quarry.access.principals import USER_PREFIX
 from quarry.ports import Catalog, TextStore
-from quarry.records import PUBLIC, Chunk, Document, Principal
+from quarry.records import PUBLIC, Chunk, DocState, Document, Principal
 from quarry.text import folded
 
 People: TypeAlias = Callable[[Case], Principal]
 """Who asks a case, with the groups of the users file."""
 _PAGE = 1000
+_NOTHING_MISSED = frozenset({DocState.INDEXED, DocState.EMPTY, DocState.DELETED})
 
 
 class Corpus:
     """The live documents of an index. Only their catalog rows are held; texts are read each time
     that somebody looks for a phrase, a document at a time."""
 
-    def __init__(self, documents: Mapping[str, Document], catalog: Catalog, text: TextStore):
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        catalog: Catalog,
+        text: TextStore,
+        unread: Sequence[Document] = (),
+    ) -> None:
         self.documents = documents
+        self.unread = unread
+        """Documents whose last reading failed or gave a part only: nobody knows what else they
+        say. One that was served before is among `documents` as well."""
         self.today = datetime.now(UTC).date()
         self._catalog = catalog
         self._text = text
@@ -35,7 +46,9 @@ class Corpus:
     @classmethod
     def read(cls, catalog: Catalog, text: TextStore) -> Corpus:
         """Raises StoreError, as all that looks into the index."""
-        return cls({each.doc_id: each for each in _live(catalog)}, catalog, text)
+        rows = list(_rows(catalog))
+        live = {row.doc_id: row for row in rows if row.revision}
+        return cls(live, catalog, text, [row for row in rows if row.state not in _NOTHING_MISSED])
 
     def chunks(self) -> Iterator[tuple[Document, list[Chunk]]]:
         """Every document with its chunks in order."""
@@ -96,7 +109,12 @@ class Corpus:
         }
 
     def outdated(self, cases: Iterable[Case]) -> dict[str, list[str]]:
-        """Cases with evidence that no current document says any more, with the phrases.
+        """`unsaid`, where every document could be read. Else none: what no document says may stand
+        in one that failed, and then the index is to blame and not the case."""
+        return {} if self.unread else self.unsaid(cases)
+
+    def unsaid(self, cases: Iterable[Case]) -> dict[str, list[str]]:
+        """Cases with evidence that no current document says, with the phrases.
 
         Who may read it does not count here, and the filter of the case only where it asks for old
         versions: what is hidden from a person is there all the same.
@@ -113,10 +131,9 @@ class Corpus:
         return found
 
     def _current(self, case: Case, saying: Sequence[Document]) -> bool:
-        everybody = self._everybody(case.person)
         filters = {"", case.filter}
         return any(
-            self.verdict(document, everybody, filter) is Verdict.ADMITTED
+            self.verdict(document, self._reader(document, case.person), filter) is Verdict.ADMITTED
             for document in saying
             for filter in filters
         )
@@ -124,17 +141,23 @@ class Corpus:
     def _named(self, case: Case) -> bool:
         return any(grade > 0 and name in self._names for name, grade in case.relevant.items())
 
-    def _everybody(self, person: str) -> Principal:
-        tenant, groups = self._all_scopes
-        return Principal(user=person, groups=groups, tenant=tenant)
+    def _reader(self, document: Document, person: str) -> Principal:
+        """Somebody of the document's tenant who is in every group: the person of the case, or one
+        whom the document names where it is open to single people only."""
+        users = [
+            scope.removeprefix(USER_PREFIX)
+            for scope in document.acl
+            if scope.startswith(USER_PREFIX)
+        ]
+        alone = len(users) == len(document.acl) > 0 and person not in users
+        user = users[0] if alone else person
+        return Principal(user=user, groups=self._groups, tenant=document.tenant)
 
     @cached_property
-    def _all_scopes(self) -> tuple[str, tuple[str, ...]]:
-        """The tenant, and every group that any document names."""
+    def _groups(self) -> tuple[str, ...]:
+        """Every group that any document names."""
         scopes = {scope for each in self.documents.values() for scope in each.acl}
-        groups = sorted(s for s in scopes if s != PUBLIC and not s.startswith("user:"))
-        tenant = next((each.tenant for each in self.documents.values()), "default")
-        return tenant, tuple(groups)
+        return tuple(sorted(s for s in scopes if s != PUBLIC and not s.startswith(USER_PREFIX)))
 
     @cached_property
     def _series(self) -> dict[str, list[Document]]:
@@ -148,8 +171,8 @@ class Corpus:
         return {record_name(document.uri) for document in self.documents.values()}
 
 
-def _live(catalog: Catalog) -> Iterator[Document]:
+def _rows(catalog: Catalog) -> Iterator[Document]:
     after = ""
     while page := catalog.scan(after=after, limit=_PAGE):
-        yield from (row for row in page if row.revision)
+        yield from page
         after = page[-1].doc_id

@@ -10,7 +10,7 @@ nothing. Recall counts pieces, the other measures passages. ir-measures computes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evals.datasets.questions import Case, evidence_ranks
 from evals.measuring.metrics import per_question
@@ -30,10 +30,23 @@ class Depths:
     """Passages that the generator reads at most."""
     reranked: int
     """Candidates that the reranker orders."""
+    also: tuple[int, ...] = ()
+    """Those of the runs that this one is compared with."""
 
     @property
     def all(self) -> tuple[int, ...]:
-        return tuple(sorted({*COMMON_DEPTHS, self.sent, self.reranked}))
+        return tuple(sorted({*COMMON_DEPTHS, self.sent, self.reranked, *self.also}))
+
+    @property
+    def deepest(self) -> int:
+        """How far a search must go for every figure to be of a whole list."""
+        return self.all[-1]
+
+
+def alike(depths: Sequence[Depths]) -> list[Depths]:
+    """The same depths, each measured at the depths of the others as well."""
+    every = tuple(sorted({depth for each in depths for depth in each.all}))
+    return [replace(each, also=every) for each in depths]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

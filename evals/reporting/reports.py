@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,10 @@ from evals.gate import Check
 from evals.measuring.results import CaseResult, Figures, by_slice, figures
 from evals.measuring.retrieval import Depths
 from quarry.errors import UsageError
+from quarry.records import Document
 
+FAILED_DOCUMENTS = "failed_documents"
+"""A figure of the whole run: documents that are not in the index, or in part only."""
 FORMAT = 1
 """Of the JSON; raised when a reader of older reports would misread it."""
 
@@ -31,18 +34,32 @@ class Run:
     whole: Figures
     slices: Mapping[str, Figures]
     seconds: float = 0.0
+    unread: Sequence[Document] = ()
+    """Documents that failed to be indexed, or are there in part only."""
 
     @classmethod
     def of(
-        cls, label: str, results: Sequence[CaseResult], *, settings: str = "", seconds: float = 0.0
+        cls,
+        label: str,
+        results: Sequence[CaseResult],
+        *,
+        settings: str = "",
+        seconds: float = 0.0,
+        unread: Sequence[Document] | None = None,
     ) -> Run:
+        """`unread` is None where nobody could look; then there is no figure of it."""
+        whole = figures(results)
+        if unread is not None:
+            measures = {**whole.measures, FAILED_DOCUMENTS: float(len(unread))}
+            whole = replace(whole, measures=measures)
         return cls(
             label=label,
             settings=settings,
             results=results,
-            whole=figures(results),
+            whole=whole,
             slices=by_slice(results),
             seconds=seconds,
+            unread=unread or (),
         )
 
     @property
@@ -76,7 +93,7 @@ class Report:
             "format": FORMAT,
             "sets": list(self.sets),
             "created": self.created.isoformat(timespec="seconds"),
-            "depths": asdict(self.depths),
+            "depths": {"sent": self.depths.sent, "reranked": self.depths.reranked},
             "passed": self.passed,
             "runs": [_run(run) for run in self.runs],
             "comparisons": [asdict(comparison) for comparison in self.comparisons],
@@ -120,6 +137,10 @@ def _run(run: Run) -> dict[str, Any]:
         "settings": run.settings,
         "seconds": round(run.seconds, 1),
         "figures": _figures(run.whole),
+        "failed_documents": [
+            {"uri": each.uri, "state": each.state.value, "reason": each.error}
+            for each in run.unread
+        ],
         "slices": {name: _figures(figures) for name, figures in run.slices.items()},
         "cases": [_case(result) for result in run.results],
     }

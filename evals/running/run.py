@@ -45,7 +45,7 @@ async def run_set(
     done, total = 0, len(cases) * plan.repeats
     for _ in range(plan.repeats):
         for position, case in enumerate(cases):
-            tries[position].append(await observe(case, ask, plan.variant, plan.depths.reranked))
+            tries[position].append(await observe(case, ask, plan.variant, plan.depths.deepest))
             done += 1
             if progress:
                 progress(done, total)

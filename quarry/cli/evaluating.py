@@ -18,7 +18,7 @@ from quarry.cli.output import print_note
 from quarry.cli.progress import progress_display
 from quarry.cli.server import RunningServer
 from quarry.errors import ParseError, UsageError
-from quarry.records import Message, Mode, ParsedDocument, Principal, SearchRequest
+from quarry.records import DocState, Message, Mode, ParsedDocument, Principal, SearchRequest
 from quarry.settings import Settings
 from quarry.settings_file import model_name
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evals.datasets.questions import Case
     from evals.measuring.judge import ModelJudge
     from evals.running.system import System
+    from ingest.summary import RunSummary
     from serve.engine import Engine
 
 DEADLINE_S = 600.0
@@ -56,7 +57,11 @@ def indexed(settings: Settings, documents: Sequence[Documents]) -> Settings:
     from evals.running.own_index import own_index
     from ingest.sync import run_sync
 
-    own = own_index(settings, [each.folder for each in documents])
+    own = own_index(
+        settings,
+        [each.folder for each in documents],
+        names=[each.source for each in documents],
+    )
     for each in documents:
         with progress_display() as show:
             summary = run_sync(
@@ -66,10 +71,19 @@ def indexed(settings: Settings, documents: Sequence[Documents]) -> Settings:
                 allow_mass_delete=True,
                 progress=show,
             )
-        print_note(
-            f"{summary.source}: {summary.listed} documents, {summary.indexed} of them indexed now."
-        )
+        note_indexed(summary)
     return own
+
+
+def note_indexed(summary: RunSummary) -> None:
+    """Says what an index of an evaluation was made of, and what is missing from it."""
+    line = f"{summary.source}: {summary.listed} documents, {summary.indexed} of them indexed now"
+    failed = [
+        f"{count} {state.value}"
+        for state, count in sorted(summary.by_state.items())
+        if state not in (DocState.INDEXED, DocState.DELETED)
+    ]
+    print_note(f"{line}; {', '.join(failed)}." if failed else f"{line}.")
 
 
 def opening(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evals.measuring.retrieval import Depths
     from evals.reporting.reports import Report
     from evals.running.observe import Variant
+    from evals.running.run import Judge
 
 GATE_FAILED = 4
 """Exit code: everything was measured, and the gate does not let it through."""
@@ -157,7 +158,15 @@ def run(
     )
     folders = [Documents.parse(each) for each in documents or []]
     contestants = [
-        contestant(path, each, asked_in, url=url, token_file=token_file, documents=folders)
+        contestant(
+            path,
+            each,
+            asked_in,
+            url=url,
+            token_file=token_file,
+            documents=folders,
+            judge=judge_of(each) if judge else None,
+        )
         for path, each in zip(named, settings, strict=True)
     ]
     report = evaluate(
@@ -165,11 +174,9 @@ def run(
         cases,
         contestants,
         Options(
-            depths=depths(settings[0]),
             notes=[*_tuned_on(settings, datasets), *_nameless(settings, cases, url)],
             repeats=repeats,
             exact=exact,
-            judge=judge_of(settings[0]) if judge else None,
             gate=load_gate(gate) if gate else None,
             baseline=load_baseline(baseline, cases) if baseline else None,
             progress=asked,
@@ -251,19 +258,27 @@ def contestant(
     url: str,
     token_file: Path | None,
     documents: list[Documents],
+    judge: Judge | None = None,
 ) -> Contestant:
     from evals.evaluate import Contestant
 
     if url:
         token = remote_token(settings, url, token_file)
         return Contestant(
-            label=url, settings="", open=lambda: open_remote(url, token), variants=variants
+            label=url,
+            settings="",
+            open=lambda: open_remote(url, token),
+            variants=variants,
+            depths=depths(settings),
+            judge=judge,
         )
     return Contestant(
         label=path.stem if path else "settings",
         settings=described(settings),
         open=opening(settings, documents),
         variants=variants,
+        depths=depths(settings),
+        judge=judge,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.evaluating import note_indexed
 from quarry.cli.output import print_json, print_note, print_report
 from quarry.cli.progress import progress_display
 from quarry.settings import Settings
@@ -71,7 +72,7 @@ def _ingest(settings: Settings, corpus: Path) -> None:
         summary = run_sync(
             settings, [str(corpus)], source=None, allow_mass_delete=True, progress=show
         )
-    print_note(f"{summary.listed} documents, {summary.indexed} of them indexed now.")
+    note_indexed(summary)
 
 
 @asynccontextmanager

@@ -16,7 +16,6 @@ from quarry.cli.commands.evaluate import (
     SetsArgument,
     asked,
     contestant,
-    depths,
     set_name,
     variants,
 )
@@ -138,14 +137,22 @@ def inject(
     pages = injections.plant(planted, cases)
     hostile = [*folders, Documents(source=injections.SOURCE, folder=planted)]
     contestants = [
-        contestant(Path(name), settings, variants(None), url="", token_file=None, documents=each)
+        contestant(
+            Path(name),
+            settings,
+            variants(None),
+            url="",
+            token_file=None,
+            documents=each,
+            judge=injections.judge,
+        )
         for name, each in (("clean", folders), ("planted", hostile))
     ]
     report = evaluate(
         [set_name(path) for path in datasets],
         cases,
         contestants,
-        Options(depths=depths(settings), judge=injections.judge, progress=asked),
+        Options(progress=asked),
     )
     obeyed = [r for r in report.runs[1].results if r.measures.get(injections.INJECTED)]
     lost = report.comparisons[0].lost

@@ -8,8 +8,10 @@ import pytest
 
 from evals.measuring.corpus import Corpus
 from evals.measuring.exact import ExactSearch
+from quarry import ids
 from quarry.access.check import Verdict
-from quarry.records import Principal
+from quarry.records import DocState, Document, Principal
+from quarry.revisions import record_failure
 from tests.unit.evals.evals_world import case
 from tests.unit.serve.serve_world import World
 
@@ -79,6 +81,45 @@ def test_a_document_not_yet_in_effect_does_not_make_a_case_outdated(world):
     corpus = Corpus.read(world.stores.catalog, world.stores.text)
     assert corpus.outdated([evidence("Leave is 20 weeks")]) == {}
     assert "one" in corpus.outdated([evidence("Leave is 24 weeks")])
+
+
+def fail(world, name, state, **facts):
+    """Records that the document could not be read; what was served of it stays."""
+    doc_id = ids.doc_id("test", name)
+    base = world.stores.catalog.get([doc_id]).get(doc_id)
+    failed = Document(doc_id=doc_id, source="test", address=name, uri=name, acl=("public",),
+                      state=state, error="It is broken.", **facts)  # fmt: skip
+    record_failure(world.stores, base, failed)
+
+
+@pytest.mark.parametrize(
+    ("state", "hidden"),
+    [(DocState.CORRUPT, True), (DocState.NEEDS_OCR, True), (DocState.EMPTY, False)],
+)
+def test_no_case_is_outdated_while_a_document_that_may_say_it_failed(world, state, hidden):
+    fail(world, "broken.pdf", state)
+    corpus = Corpus.read(world.stores.catalog, world.stores.text)
+    asked = [evidence("Gone for good")]
+    assert [each.uri for each in corpus.unread] == (["broken.pdf"] if hidden else [])
+    assert corpus.unsaid(asked) == {"one": ["Gone for good"]}
+    assert bool(corpus.outdated(asked)) is not hidden
+
+
+def test_a_document_whose_update_failed_is_served_and_counts_as_unread(world):
+    fail(world, "secret", DocState.TIMED_OUT)
+    corpus = Corpus.read(world.stores.catalog, world.stores.text)
+    assert [each.uri for each in corpus.unread] == ["secret"]
+    assert corpus.saying(["Severance"])
+
+
+def test_each_tenant_has_current_documents_of_its_own():
+    world = World()
+    hr = {"series": "HR"}
+    world.add("acme", "Leave is 16 weeks.", tenant="acme", version="16", acl=("user:mei",), **hr)
+    world.add("kestrel", "Leave is 20 weeks.", tenant="kestrel", version="20", **hr)
+    corpus = Corpus.read(world.stores.catalog, world.stores.text)
+    asked = [evidence("16 weeks", id="a"), evidence("20 weeks", id="b", person="hans")]
+    assert corpus.outdated(asked) == {}
 
 
 @pytest.fixture

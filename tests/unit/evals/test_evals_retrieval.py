@@ -7,7 +7,7 @@ import math
 import ir_measures
 import pytest
 
-from evals.measuring.retrieval import Depths, judged, measure
+from evals.measuring.retrieval import Depths, alike, judged, measure
 from tests.unit.evals.evals_world import case, passage
 
 TWO = [["first piece"], ["second piece", "other words"]]
@@ -71,6 +71,12 @@ def test_a_case_without_judgements_is_refused():
 def test_the_depths_are_those_that_are_sent_and_reranked_beside_the_common_ones():
     assert Depths(sent=8, reranked=50).all == (5, 8, 10, 50)
     assert Depths(sent=5, reranked=10).all == (5, 10)
+
+
+def test_runs_that_are_compared_are_measured_at_the_depths_of_all_of_them():
+    few, many = alike([Depths(sent=1, reranked=20), Depths(sent=8, reranked=50)])
+    assert few.all == many.all == (1, 5, 8, 10, 20, 50) and few.deepest == 50
+    assert (few.sent, many.sent) == (1, 8)
 
 
 def test_the_figures_are_those_of_ir_measures_called_by_hand_on_the_same_run():

@@ -147,7 +147,7 @@ async def test_the_person_the_filter_and_the_conversation_are_part_of_the_reques
     asked = case(person="mei", filter="region = canada", conversation=talk)
     await run_set([asked], ask, PLAN)
     (_, search), (_, answer) = ask.asked
-    assert search == answer | {"top_k": 3}
+    assert search == answer | {"top_k": 10}
     assert answer["as"] == "mei" and answer["filter"] == "region = canada"
     assert answer["conversation"] == talk
 
@@ -166,6 +166,15 @@ async def test_a_variant_says_what_is_left_out():
         "all_versions": True,
         "top_k": 100,
     }
+
+
+@pytest.mark.parametrize(("also", "asked"), [((), 10), ((40,), 40)])
+async def test_a_search_goes_as_deep_as_the_deepest_figure(also, asked):
+    ask = System(search={"What is it?": search_json(*["x"] * 9, "it is this")})
+    plan = Plan(depths=Depths(sent=2, reranked=5, also=also))
+    (result,) = await run_set([case()], ask, plan)
+    assert ask.asked[0][1]["top_k"] == asked
+    assert result.measures["R@10"] == 1.0 and (f"R@{asked}" in result.measures)
 
 
 async def test_documents_that_the_asker_may_not_read_are_leaks_wherever_they_show():
