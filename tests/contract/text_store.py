@@ -134,6 +134,15 @@ class TextStoreContract:
         assert known[text_hash] in {row.chunk.row_id for row in rows}
         assert store.find_text([]) == {}
 
+    def test_a_rare_text_is_found_beside_one_that_most_rows_hold(self, store: TextStore) -> None:
+        common = [text_row("the same footer", doc=f"d{n:04d}") for n in range(1100)]
+        rare = [text_row(f"rare words {n}") for n in range(3)]
+        fill(store, *common, *rare)
+        hashes = {row.chunk.text_hash: row.chunk.row_id for row in rare}
+        found = store.find_text([common[0].chunk.text_hash, *hashes, "unknown"])
+        assert found.pop(common[0].chunk.text_hash) in {row.chunk.row_id for row in common}
+        assert found == hashes
+
     def test_deleted_rows_are_gone_everywhere(self, store: TextStore) -> None:
         gone, kept = fill(store, text_row("tents leak"), text_row("tents hold", ordinal=1))
         store.delete([gone, "never-there." + TOKEN])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from quarry.addresses import shown
-from quarry.errors import MissingExtra, StoreUnavailable
+from quarry.errors import MissingExtra, StoreError, StoreUnavailable
 from quarry.settings import ElasticsearchSettings
 
 try:
@@ -16,6 +16,7 @@ try:
     import orjson
 
     from quarry.stores.elasticsearch.failures import (
+        NO_INDEX,
         TRANSIENT_STATUS,
         ItemsPending,
         error_name,
@@ -34,7 +35,6 @@ BULK_OPERATIONS = 1000
 BULK_BYTES = 8 * 1024 * 1024
 """Elasticsearch's own advice for one bulk request is 5–15 MB."""
 PAGE = 1000
-NO_INDEX = "index_not_found_exception"
 INDEX_EXISTS = "resource_already_exists_exception"
 
 
@@ -81,10 +81,10 @@ class Cluster:
 
     def ensure(self, index: str, body: Mapping[str, Any]) -> None:
         """Creates an index if it is not there; two at once are fine."""
+        if self.call(lambda c: bool(c.indices.exists(index=index))):
+            return
 
         def create(client: es.Elasticsearch) -> None:
-            if client.indices.exists(index=index):
-                return
             try:
                 client.indices.create(index=index, **body)
             except es.BadRequestError as error:
@@ -184,6 +184,35 @@ class Cluster:
         except ItemsPending:
             raise StoreUnavailable(
                 f"Elasticsearch at {self._at} had no shard of {index} to read from for "
+                f"{self.settings.total_s:.0f} s; look at its health, then run again."
+            ) from None
+
+    def first_hits(
+        self, index: str, queries: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any] | None]:
+        """One row that each query matches, in one request; None for a query without any."""
+        searches: list[dict[str, Any]] = []
+        for query in queries:
+            one = {"size": 1, "terminate_after": 1, "track_total_hits": False, "_source": False}
+            searches += [{"allow_partial_search_results": False}, {"query": query, **one}]
+
+        def search(client: es.Elasticsearch) -> list[dict[str, Any] | None]:
+            answers = client.msearch(index=index, searches=searches)["responses"]
+            failed = [answer for answer in answers if "error" in answer]
+            if any(answer["status"] in TRANSIENT_STATUS for answer in failed):
+                raise ItemsPending(f"{len(failed)} searches failed for now")
+            if failed:
+                raise StoreError(
+                    f"Elasticsearch at {self._at} refused a search: "
+                    f"{error_name(failed[0]) or 'unknown'}."
+                )
+            return [next(iter(answer["hits"]["hits"]), None) for answer in answers]
+
+        try:
+            return self.call(search)
+        except ItemsPending:
+            raise StoreUnavailable(
+                f"Elasticsearch at {self._at} turned searches away for "
                 f"{self.settings.total_s:.0f} s; look at its health, then run again."
             ) from None
 

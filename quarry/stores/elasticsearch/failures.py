@@ -17,6 +17,7 @@ from quarry.errors import Conflict, QuarryError, StoreError, StoreUnavailable
 
 TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
 TOO_LARGE = 413
+NO_INDEX = "index_not_found_exception"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _HUNG_UP = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 """A peer that went away in the middle of a connection, which passes; what it is does not."""
@@ -38,6 +39,13 @@ def is_transient(error: BaseException) -> bool:
 
 def is_too_large(error: BaseException) -> bool:
     return isinstance(error, es.ApiError) and error.status_code == TOO_LARGE
+
+
+def is_missing(error: es.NotFoundError) -> bool:
+    """Whether Elasticsearch says that the row or its index is not there; a proxy cannot know."""
+    body = error.body
+    unknown = isinstance(body, Mapping) and body.get("found") is False
+    return unknown or error_name(body) == NO_INDEX
 
 
 def error_name(answer: object) -> str:

@@ -14,6 +14,7 @@ from quarry.settings import ElasticsearchSettings
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import Cluster
+from quarry.stores.elasticsearch.failures import is_missing
 
 KEY = "registry"
 
@@ -34,7 +35,6 @@ class ElasticsearchRegistry:
     def __init__(self, settings: ElasticsearchSettings) -> None:
         self._cluster = Cluster(settings)
         self._index = f"{settings.index_prefix}-registry"
-        self._cluster.ensure(self._index, mappings.body(mappings.REGISTRY, settings))
 
     def generations(self) -> list[Generation]:
         rows = self._read().generations
@@ -61,6 +61,8 @@ class ElasticsearchRegistry:
         state = self._read()
         if state.live == name:
             raise Conflict(f"Generation {name} is live; switch to another one first.")
+        if name not in state.generations:
+            return
         rows = {key: row for key, row in state.generations.items() if key != name}
         self._write(state, live=state.live, generations=rows)
 
@@ -71,7 +73,9 @@ class ElasticsearchRegistry:
         def get(client: es.Elasticsearch) -> Any:
             try:
                 return client.get(index=self._index, id=KEY)
-            except es.NotFoundError:
+            except es.NotFoundError as error:
+                if not is_missing(error):
+                    raise
                 return None
 
         found = self._cluster.call(get)
@@ -82,6 +86,10 @@ class ElasticsearchRegistry:
         return _State(**source, guard=guard)
 
     def _write(self, state: _State, *, live: str, generations: dict[str, Any]) -> None:
+        if not state.mark:  # nothing was ever written: looking creates no index
+            self._cluster.ensure(
+                self._index, mappings.body(mappings.REGISTRY, self._cluster.settings)
+            )
         mark = secrets.token_hex(8)
         document = {"live": live, "generations": generations, "mark": mark}
         try:

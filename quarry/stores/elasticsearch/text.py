@@ -86,10 +86,24 @@ class ElasticsearchText:
         wanted = sorted(set(text_hashes))
         found: dict[str, str] = {}
         for start in range(0, len(wanted), PAGE):
-            query = {"terms": {"text_hash": wanted[start : start + PAGE]}}
-            for hit in self._pages(query, source=["row_id", "text_hash"]):
-                found[hit["_source"]["text_hash"]] = hit["_id"]
+            found |= self._holders(wanted[start : start + PAGE])
         return found
+
+    def _holders(self, text_hashes: list[str]) -> dict[str, str]:
+        """A row of each text, in two requests however many rows hold it.
+
+        Most texts are held by few rows, so that one page has them all. Where it is full, each text
+        that is not on it is looked for by itself: a footer may be held by all documents.
+        """
+        query = {"terms": {"text_hash": text_hashes}}
+        hits = list(self._pages(query, limit=PAGE, source=["text_hash"]))
+        found = {hit["_source"]["text_hash"]: hit["_id"] for hit in reversed(hits)}
+        others = [each for each in text_hashes if each not in found]
+        if len(hits) < PAGE or not others:
+            return found
+        filters = [{"bool": {"filter": [{"term": {"text_hash": each}}]}} for each in others]
+        rows = self._cluster.first_hits(self._index, filters)
+        return found | {each: row["_id"] for each, row in zip(others, rows, strict=True) if row}
 
     def delete(self, row_ids: Collection[str]) -> None:
         operations = [({"delete": {"_id": row_id}}, None) for row_id in sorted(set(row_ids))]

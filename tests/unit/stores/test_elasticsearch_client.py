@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("elasticsearch")
+
 from quarry.errors import StoreError, StoreUnavailable
 from tests.unit.stores.elasticsearch_node import (
     PATIENT,

@@ -15,9 +15,10 @@ import pytest
 
 from quarry.access import EVERYTHING
 from quarry.errors import StoreError, StoreUnavailable
-from quarry.records import Document
+from quarry.records import Document, Generation
 from quarry.stores.sqlite import Database, open_database, translated, translation
 from quarry.stores.sqlite_catalog import SqliteCatalog
+from quarry.stores.sqlite_registry import SqliteRegistry
 from quarry.stores.sqlite_text import SqliteTextStore
 from quarry.text import analyze
 from tests.contract.rows import at, document, labels, text_row
@@ -44,6 +45,31 @@ def catalog(database: Database) -> SqliteCatalog:
     store = SqliteCatalog(database, "g1", retention=YEAR)
     store.ensure()
     return store
+
+
+# ----------------------------------------------------------------------------------- registry
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_looking_for_the_live_generation_waits_for_no_writer(
+    database: Database, made: bool
+) -> None:
+    generation = Generation(name="g1", fingerprint={}, created_at=at(0))
+    if made:
+        SqliteRegistry(database).create(generation)
+        SqliteRegistry(database).switch("g1", expected="")
+    with database.write():
+        reader = Database(database.path, busy_seconds=0.2)
+        registry = SqliteRegistry(reader)
+        assert registry.live() == (generation if made else None)
+        assert registry.generations() == ([generation] if made else [])
+        registry.close()
+
+
+def test_looking_for_the_live_generation_creates_nothing(database: Database) -> None:
+    assert SqliteRegistry(database).live() is None
+    with database.read() as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 # ------------------------------------------------------------------------------------- tokens
