@@ -21,6 +21,7 @@ from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
 from quarry.text import REFUSAL
 from serve.engine import open_engine
+from serve.http.explanations import explanation_json
 from serve.http.schemas import answer_json, search_json
 from serve.serving.app import serving
 from tests.unit.serve.serve_world import World, request
@@ -149,6 +150,27 @@ def test_the_server_and_this_process_give_the_same_answer(server: Server) -> Non
     for key in ("status", "answer", "citations", "generation", "degraded"):
         assert remote[key] == answer[key]
     assert [s["stage"] for s in remote["trace"]] == [s["stage"] for s in answer["trace"]]
+
+
+@pytest.mark.ray
+def test_an_explanation_crosses_the_deployments_whole(server: Server) -> None:
+    """Times differ, and scores of a model that works in bfloat16 may in the last digit."""
+    phrase = "60 days"
+    with open_engine(server.world.settings) as engine:
+        asked = request(TENT, deadline_s=60)
+        here = explanation_json(asyncio.run(engine.explain(asked, [(phrase,)])))
+    there = server.post("/v1/explain", TENT, expect=[phrase]).json()
+    here = json.loads(json.dumps(here))
+    assert there.keys() == here.keys()
+    for key in ("prompt", "expected"):
+        assert there[key] == here[key]
+    assert there["passages"].keys() == here["passages"].keys()
+    for mine, its in zip(here["stages"], there["stages"], strict=True):
+        for key in ("stage", "count", "left_out"):
+            assert its[key] == mine[key], mine["stage"]
+        assert [i["chunk_id"] for i in its["items"]] == [i["chunk_id"] for i in mine["items"]], (
+            mine["stage"]
+        )
 
 
 @pytest.mark.ray
