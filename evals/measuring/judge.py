@@ -23,6 +23,7 @@ from evals.running.observe import Observed
 from quarry.errors import ModelError, QuarryError
 from quarry.ports import Generator
 from quarry.records import Message, Prompt
+from quarry.text.harmless import harmless
 
 _log = structlog.get_logger(__name__)
 
@@ -147,11 +148,14 @@ def _nothing(case: Case) -> dict[str, float]:
 def prompt_of(judgement: str, material: Material) -> tuple[Message, Message]:
     """Rules and the judgement's question as system turn, the data as JSON."""
     question, names = _ASKS[judgement]
-    data = {name: getattr(material, name) for name in names}
-    # Still the same JSON, but no tag and no control token of a chat template is left in it.
-    text = json.dumps(data, ensure_ascii=False, default=list)
-    text = text.replace("<", "\\u003c").replace("[INST", "[\\u0049NST")
+    data = {name: _harmless(getattr(material, name)) for name in names}
+    # Tags that no chat template knows, such as those of a page, are left out of the JSON too.
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return Message(role="system", content=_RULES + question), Message(role="user", content=text)
+
+
+def _harmless(value: str | Sequence[str]) -> str | list[str]:
+    return harmless(value) if isinstance(value, str) else [harmless(text) for text in value]
 
 
 def verdict_in(reply: str) -> str | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import regex
-
 from quarry.errors import QuestionError
 from quarry.models.estimate import TURN_TOKENS
 from quarry.records import Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
+from quarry.text.harmless import harmless
 from quarry.text.marks import without_marks_of_its_own
 from serve.models import CountPrompt, CountTokens
 from serve.stage import Stopwatch
@@ -28,21 +27,6 @@ LEAST_SOURCES = 512
 """Tokens that sources may take even if fewer are left beside `max_tokens`, which shrinks then."""
 LEAST_ANSWER = 64
 """Tokens without which no answer is begun."""
-
-_UNSEEN = r"[\s\p{Cf}]*"
-_TAGS = regex.compile(
-    rf"[<＜](?={_UNSEEN}/?{_UNSEEN}(?:sources?|question|conversation)\b)", regex.IGNORECASE
-)
-_CONTROL = regex.compile(
-    r"[<＜](?=[|｜][^<>\n]{0,60}[|｜][>＞])"  # ChatML, Llama 3, Phi, Qwen, Command R, DeepSeek
-    r"|[<＜](?=/?[a-z]\w{0,30}_\w{0,30}[>＞])"  # <start_of_turn>, <file_sep>, <tool_call>; no HTML
-    r"|<(?=/?(?:s|bos|eos|pad|unk|mask|sep|cls|think|answer|image|audio|video|unused\d+)>)"
-    r"|<(?=/?(?:reponame|filename|commit|jupyter)>)"
-    r"|\[(?=/?(?:INST|IMG|THINK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+|gMASK|sop|eop)\])"
-    r"|\[(?=(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\])"
-    r"|<(?=</?SYS>>)",
-    regex.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +105,6 @@ async def overhead_tokens(question: str, count_tokens: CountTokens) -> int:
     messages = _messages(question, ())
     counts = await count_tokens([message.content for message in messages])
     return sum(counts) + TURN_TOKENS * (len(messages) + 1)
-
-
-def harmless(text: str) -> str:
-    """Document text that can neither close its source block nor act as a control token.
-
-    One blank after the first character of such a mark is enough: tokenizers then read plain text.
-    """
-    return _CONTROL.sub(_apart, _TAGS.sub(_apart, text))
-
-
-def _apart(match: regex.Match[str]) -> str:
-    return match.group() + " "
 
 
 def _messages(question: str, evidence: Sequence[Evidence]) -> tuple[Message, ...]:

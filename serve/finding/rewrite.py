@@ -28,7 +28,7 @@ from quarry.models.estimate import BYTES_A_TOKEN
 from quarry.records import Message, Mode, Prompt, StageRecord
 from quarry.settings_retrieval import RewriteSettings
 from quarry.text import REFUSAL, clean, identifiers
-from serve.answering.prompt import harmless
+from quarry.text.harmless import harmless
 from serve.finding.question import Asked
 from serve.models import Generate
 from serve.stage import Run, Stopwatch, told

@@ -16,7 +16,8 @@ from quarry.models.guiding import answer_pattern
 from quarry.models.vllm import VllmGenerator
 from quarry.models.vllm_engine import engine_arguments
 from quarry.records import Message, Prompt, StopReason
-from serve.answering.prompt import RULES, Limits, fit, harmless
+from quarry.text.harmless import harmless
+from serve.answering.prompt import RULES, Limits, fit
 from tests.contract.generator import GeneratorContract, pieces, prompt, source, text_of
 from tests.vllm.conftest import cpu_settings
 

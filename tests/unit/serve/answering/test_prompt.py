@@ -16,6 +16,7 @@ from quarry.models import estimate
 from quarry.models.fakes import FakeGenerator
 from quarry.records import AnswerStatus, Document, Evidence, Message, Prompt, StageRecord
 from quarry.text import REFUSAL
+from quarry.text.harmless import harmless
 from serve.answering.counting import dependable
 from serve.answering.generate import Delta
 from serve.answering.prompt import (
@@ -23,7 +24,6 @@ from serve.answering.prompt import (
     RULES,
     Limits,
     fit,
-    harmless,
     room_for_sources,
 )
 from serve.stage import Deadline
