@@ -14,6 +14,9 @@ from quarry.settings_retrieval import RetrievalSettings
 from quarry.text import clean, identifiers
 from serve.stage import Stopwatch
 
+NOT_READ = "not_read"
+"""Of a conversation: `retrieval.rewrite.follow_up` is off."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -83,4 +86,6 @@ def ask(request: SearchRequest, settings: RetrievalSettings) -> tuple[Asked, Sta
         # The dense mode is for looking at the vectors alone.
         lane=frozenset() if request.mode is Mode.DENSE else frozenset(codes),
     )
-    return asked, watch.done(1, mode=request.mode.value, identifiers=codes)
+    unread = bool(request.conversation) and not settings.rewrite.follow_up
+    detail = {"conversation": NOT_READ} if unread else {}
+    return asked, watch.done(1, mode=request.mode.value, identifiers=codes, **detail)

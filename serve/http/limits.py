@@ -13,7 +13,8 @@ from quarry.errors import Overloaded, Stopping
 from quarry.telemetry.metrics import IN_FLIGHT, Metrics
 from serve.http.schemas import error_json
 
-MAX_BODY_BYTES = 64 * 1024
+MAX_BODY_BYTES = 1024 * 1024
+"""The longest conversation fits, its letters beyond ASCII escaped (20 × 8,000 × 6 bytes)."""
 RETRY_AFTER_S = 1.0
 
 

@@ -18,6 +18,7 @@ from quarry.errors import (
     StoreUnavailable,
 )
 from serve.http.errors import CODES
+from serve.http.limits import MAX_BODY_BYTES
 from serve.http.sign_in import SignIn
 from tests.unit.serve.http.http_client import (
     Broken,
@@ -98,7 +99,7 @@ async def test_a_body_that_is_not_right_is_named_without_its_text(
     [
         ("POST", "/v1/search", b'{"question": "\xff\xfe"}', "bad_request"),
         ("POST", "/v1/search", b"{", "invalid_request"),
-        ("POST", "/v1/search", b" " * 70_000, "body_too_large"),
+        ("POST", "/v1/search", b" " * (MAX_BODY_BYTES + 1), "body_too_large"),
         ("GET", "/v1/search", b"", "method_not_allowed"),
         ("GET", "/v2", b"", "not_found"),
     ],
@@ -120,14 +121,14 @@ async def test_every_status_of_the_questions_is_described(client: Client) -> Non
 
 
 async def test_a_body_beyond_the_limit_is_refused(client: Client) -> None:
-    response = await client.post("/v1/search", json={"question": "x" * 70_000})
+    response = await client.post("/v1/search", json={"question": "x" * MAX_BODY_BYTES})
     assert response.status_code == 413
     assert response.json()["error"]["code"] == "body_too_large"
 
 
 async def test_a_body_in_pieces_beyond_the_limit_is_refused(client: Client) -> None:
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(100):
+        for _ in range(1025):
             yield b" " * 1024
 
     response = await client.post("/v1/search", content=pieces())

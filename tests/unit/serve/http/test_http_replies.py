@@ -48,6 +48,20 @@ async def test_an_answer_has_the_shape_of_the_api(client: Client) -> None:
     assert body["timings_ms"]["total"] > 0
 
 
+async def test_the_longest_conversation_of_the_api_is_let_in(client: Client) -> None:
+    turn = {"role": "user", "content": "я" * 8000}
+    body = {"question": "used tents", "conversation": [turn] * 20}
+    response = await client.post(
+        "/v1/search",
+        content=json.dumps(body, ensure_ascii=True),
+        headers={"Content-Type": "application/json"},
+    )
+    assert response.status_code == 200
+    assert response.json()["trace"][0]["detail"]["conversation"] == "not_read"
+    body["conversation"] = [turn] * 21
+    assert (await client.post("/v1/search", json=body)).status_code == 422
+
+
 async def test_a_refused_answer_has_no_sources(client: Client) -> None:
     response = await client.post("/v1/answer", json={"question": "zebra?", "mode": "lexical"})
     body = response.json()
