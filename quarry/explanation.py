@@ -48,6 +48,8 @@ class Item:
     """Its rank when it came in, for stages that reorder."""
     label: str = ""
     """Its number as a source, `S1`."""
+    tokens: int | None = None
+    """Of a source as it stands in the prompt, in the generator's tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -122,7 +122,7 @@ class Generator(TokenCounter, Protocol):
         """Tokens of a whole prompt as the model reads it, its chat template included."""
         ...
 
-    def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """The answer in pieces; the last one has `stop`. Closing the iterator cancels."""
         ...
 

@@ -387,6 +387,8 @@ class Evidence:
     text: str
     """What the generator reads: the chunk, with neighbours where they were added."""
     score: float = 0.0
+    tokens: int = 0
+    """Of the source as it stands in the prompt, as the generator counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class SelectSettings(Section):
         description="Maximal marginal relevance: weight of relevance against likeness to what "
         "stands before; unset: off.",
     )
-    one_per_section: bool = Field(False, description="Only the best passage of each section.")
+    one_per_section: bool = Field(False, description="Only the best passage under each heading.")
     threshold: float | None = Field(
         None,
         gt=0,

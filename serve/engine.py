@@ -18,9 +18,10 @@ from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
 from serve.explaining.explain import explain
 from serve.extras import load_extras
-from serve.graph import Answerer, Event, Examined, Final, Gathered, Searcher
+from serve.graph import Answerer, Searcher
 from serve.index import Index, impatient
 from serve.models import LoadedModels, answer_models, load_models, search_models
+from serve.results import Event, Examined, Final, Gathered
 from serve.stage import Deadline, Threads
 
 

@@ -9,31 +9,28 @@ Serve they are in two deployments.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 from quarry.models import estimate
 from quarry.records import (
-    Answer,
     Candidate,
-    Evidence,
     Prompt,
     SearchRequest,
     SearchResult,
-    StageRecord,
 )
 from quarry.settings import Settings
 from quarry.text import REFUSAL
-from serve.answering.answer import REFUSED, Checked, Judge, check
+from serve.answering.answer import REFUSED, Judge, check
 from serve.answering.counting import dependable
-from serve.answering.everything import choose_everything
-from serve.answering.evidence import Budget, Chosen, around_of, choose
+from serve.answering.evidence import Chosen
 from serve.answering.generate import Delta, Written, write
-from serve.answering.prompt import Limits, fit, overhead_tokens, room_for_sources
-from serve.explaining.locate import Located, locate
+from serve.answering.prompt import fit, limits_of
+from serve.answering.sources import NO_SOURCE_FITS, Reading, choose_sources
+from serve.explaining.locate import locate
 from serve.extras import Extras
 from serve.finding.fuse import fuse
 from serve.finding.question import Asked, ask
@@ -44,39 +41,9 @@ from serve.finding.select import Selection, select
 from serve.finding.weigh import weigh
 from serve.health import readiness
 from serve.index import Index
-from serve.models import AnswerModels, CountTokens, SearchModels
+from serve.models import AnswerModels, SearchModels
+from serve.results import Event, Examined, Gathered, final
 from serve.stage import Deadline, Run, Threads
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Final:
-    """The whole answer; where it differs from the deltas, it is what counts."""
-
-    answer: Answer
-
-
-Event: TypeAlias = Delta | Final
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """All that an answer is written from."""
-
-    question: str
-    evidence: tuple[Evidence, ...]
-    generation: str
-    degraded: tuple[str, ...]
-    trace: tuple[StageRecord, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """What was gathered, how it came about, and where expected phrases stand in the documents."""
-
-    gathered: Gathered
-    results: Mapping[str, Any]
-    """What each stage gave, by its name."""
-    located: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +93,16 @@ class Searcher:
     ) -> tuple[Asked, Sequence[Candidate]]:
         """`spare`: more than `top_k` is of use, since some may be left out."""
         rrf_k, depth = self.settings.retrieval.rrf_k, self.settings.reranker.depth
-        selection = self._selection
+        selection = Selection.of(
+            self.settings, self.extras.calibration, self.index.vectors, self.threads
+        )
         reordered = selection.wanted or (self.models.rerank is not None and request.rerank)
         # Texts are read of no more than what can come to the front.
         keep = max(request.top_k, depth) if spare or reordered else request.top_k
         if selection.settings.one_per_section:  # many may be of one section
             keep = max(keep, self.settings.retrieval.candidates)
         asked = run.add(*ask(request, self.settings.retrieval))
-        rewriting = self._rewriting
+        rewriting = Rewriting.of(self.settings, self.extras.glossary, self.models.write)
         if rewriting.wanted(request.conversation):
             asked = run.add(*await rewrite(asked, request.conversation, rewriting, run))
         found, records = await retrieve(
@@ -153,26 +122,6 @@ class Searcher:
             ranked = run.add(*await select(ranked, asked, selection, run)).kept
         return asked, ranked
 
-    @property
-    def _rewriting(self) -> Rewriting:
-        return Rewriting(
-            settings=self.settings.retrieval.rewrite,
-            glossary=self.extras.glossary,
-            write=self.models.write,
-            max_chars=self.settings.retrieval.max_question_chars,
-            context_tokens=self.settings.generator.context_tokens,
-        )
-
-    @property
-    def _selection(self) -> Selection:
-        return Selection(
-            settings=self.settings.retrieval.select,
-            calibration=self.extras.calibration,
-            vectors=self.index.vectors,
-            threads=self.threads,
-            pool=self.settings.reranker.depth,
-        )
-
     async def _gather(self, request: SearchRequest, run: Run) -> tuple[Asked, Gathered]:
         asked, chosen = await run.in_time(self._evidence(request, run))
         return asked, Gathered(
@@ -185,40 +134,15 @@ class Searcher:
 
     async def _evidence(self, request: SearchRequest, run: Run) -> tuple[Asked, Chosen]:
         asked, ranked = await self._ranked(request, run, spare=True)
-        count_tokens = dependable(self.models.count_tokens, estimate.tokens, run.deadline)
-        budget = await self._budget(asked, count_tokens)
-        options = self.settings.retrieval.select
-        if options.long_context:
-            everything = await choose_everything(
-                ranked,
-                asked,
-                index=self.index,
-                threads=self.threads,
-                budget=budget,
-                count_tokens=count_tokens,
-            )
-            if everything is not None:
-                return asked, run.add(*everything)
-        chosen = run.add(
-            *await choose(
-                ranked,
-                budget=budget,
-                count_tokens=count_tokens,
-                around=around_of(self.index.text, self.threads, run),
-                widen=options.widen,
-            )
-        )
-        if ranked and not chosen.evidence:  # no room for even one source
-            run.without("evidence")
-        return asked, chosen
+        return asked, run.add(*await choose_sources(ranked, asked, self._reading, run))
 
-    async def _budget(self, asked: Asked, count_tokens: CountTokens) -> Budget:
-        generator, retrieval = self.settings.generator, self.settings.retrieval
-        used = await overhead_tokens(asked.question, count_tokens)
-        limits = Limits(context=generator.context_tokens, max_tokens=generator.max_tokens)
-        return Budget(
-            sources=min(asked.top_k, retrieval.evidence_chunks),
-            tokens=room_for_sources(limits, used),
+    @property
+    def _reading(self) -> Reading:
+        return Reading(
+            index=self.index,
+            threads=self.threads,
+            count_tokens=self.models.count_tokens,
+            settings=self.settings,
         )
 
 
@@ -237,11 +161,11 @@ class Answerer:
         With `answers.mode` buffer there is one delta, of the checked text.
         """
         run = Run(deadline, gathered.trace, gathered.degraded, results)
-        if not gathered.evidence:  # invariant 8: the generator is not called
+        prompt = await self._prompt(gathered, run) if gathered.evidence else None
+        if prompt is None or not prompt.evidence:  # invariant 8: the generator is not called
             yield Delta(REFUSAL)
-            yield Final(answer=_answer(REFUSED, gathered, run))
+            yield final(REFUSED, gathered, run)
             return
-        prompt = run.add(*await self._prompt(gathered, deadline))
         buffered = self.settings.answers.mode == "buffer"
         written = None
         models = self.models
@@ -256,37 +180,22 @@ class Answerer:
         checked = run.add(*await check(written, prompt.evidence, judge=self._judge, run=run))
         if buffered:
             yield Delta(checked.text)
-        yield Final(answer=_answer(checked, gathered, run))
+        yield final(checked, gathered, run)
 
-    async def _prompt(self, gathered: Gathered, deadline: Deadline) -> tuple[Prompt, StageRecord]:
-        generator = self.settings.generator
-        return await fit(
+    async def _prompt(self, gathered: Gathered, run: Run) -> Prompt:
+        fitted = await fit(
             gathered.question,
             gathered.evidence,
-            limits=Limits(context=generator.context_tokens, max_tokens=generator.max_tokens),
-            count=dependable(self.models.count_prompt, estimate.prompt_tokens, deadline),
+            limits=limits_of(self.settings.generator),
+            count=dependable(self.models.count_prompt, estimate.prompt_tokens, run.deadline),
             request_id=uuid4().hex,
         )
+        prompt = run.add(*fitted)
+        if not prompt.evidence:
+            run.without(NO_SOURCE_FITS)
+        return prompt
 
     @property
     def _judge(self) -> Judge | None:
         entail = self.models.entail
         return Judge(entail, self.settings.answers.entailment.threshold) if entail else None
-
-
-def _answer(checked: Checked, gathered: Gathered, run: Run) -> Answer:
-    timings: dict[str, float] = {}
-    for record in run.trace:
-        timings[record.stage] = timings.get(record.stage, 0.0) + record.ms
-    timings["total"] = round(run.deadline.elapsed() * 1000, 3)
-    return Answer(
-        status=checked.status,
-        text=checked.text,
-        citations=checked.citations,
-        generation=gathered.generation,
-        doubts=checked.doubts,
-        cut=checked.cut,
-        degraded=tuple(run.degraded),
-        timings_ms=timings,
-        trace=tuple(run.trace),
-    )

@@ -6,7 +6,7 @@ In process they wrap a thread; in Ray Serve they wrap a deployment handle
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -29,7 +29,7 @@ class Scores:
 Embed: TypeAlias = Callable[[str], Awaitable[Vector]]
 EmbedPassages: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors]]
 Rerank: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Scores]]
-Generate: TypeAlias = Callable[[Prompt], AsyncIterator[Piece]]
+Generate: TypeAlias = Callable[[Prompt], AsyncGenerator[Piece, None]]
 CountTokens: TypeAlias = Callable[[Sequence[str]], Awaitable[list[int]]]
 CountPrompt: TypeAlias = Callable[[Sequence[Message]], Awaitable[int]]
 Check: TypeAlias = Callable[[], Awaitable[None]]

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -126,8 +125,7 @@ class ModelJudge:
         )
         parts: list[str] = []
         try:
-            stream: Any = self._generator.stream(prompt)
-            async with aclosing(stream) as pieces:
+            async with aclosing(self._generator.stream(prompt)) as pieces:
                 async for piece in pieces:
                     parts.append(piece.text)
         except QuarryError as error:

@@ -31,12 +31,9 @@ def answer_lines(answer: Mapping[str, Any], seconds: float) -> Iterator[str]:
             yield from _citation(citation)
     if answer["doubts"]:
         yield ""
-        yield "Check these sentences"
-        for doubt in answer["doubts"]:
-            yield from _doubt(doubt)
+        yield from doubt_lines(answer["doubts"])
     yield ""
-    if answer["cut"]:
-        yield "The answer was cut off at generator.max_tokens."
+    yield from cut_lines(answer["cut"])
     yield from degraded_lines(answer["degraded"])
     done = "Answered" if answer["status"] == "answered" else "Refused"
     yield f"{done} in {time_text(seconds * 1000)}{_stages(answer['timings_ms'])}"
@@ -69,9 +66,18 @@ def _citation(citation: Mapping[str, Any]) -> Iterator[str]:
     yield from wrapped(f"“{one_line(citation['quote'])}”", indent=7)
 
 
-def _doubt(doubt: Mapping[str, Any]) -> Iterator[str]:
-    yield from wrapped(f"“{one_line(doubt['sentence'])}”", indent=2)
-    yield f"    {_DOUBTS[doubt['reason']]}"
+def doubt_lines(doubts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sentences that their sources may not bear, each with the reason."""
+    if doubts:
+        yield "Check these sentences"
+    for doubt in doubts:
+        yield from wrapped(f"“{one_line(doubt['sentence'])}”", indent=2)
+        yield f"    {_DOUBTS[doubt['reason']]}"
+
+
+def cut_lines(cut: bool) -> Iterator[str]:
+    if cut:
+        yield "The answer was cut off at generator.max_tokens."
 
 
 def place(item: Mapping[str, Any]) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quarry.cli.output import one_line
-from quarry.cli.render import degraded_lines, number_text, place, time_text, wrapped
+from quarry.cli.render import (
+    cut_lines,
+    degraded_lines,
+    doubt_lines,
+    number_text,
+    place,
+    time_text,
+    wrapped,
+)
 
 _SHOWN = 10
 """Passages of a stage that are listed; the JSON has all."""
@@ -52,6 +60,8 @@ def explanation_lines(explained: Mapping[str, Any], seconds: float) -> Iterator[
     yield from wrapped(f"Question: {one_line(explained['question'])}", indent=0)
     said = one_line(answer["answer"])
     yield from wrapped(f"{answer['status'].capitalize()}: {said}", indent=0)
+    yield from doubt_lines(answer["doubts"])
+    yield from cut_lines(answer["cut"])
     yield from degraded_lines(answer["degraded"])
     for expectation in explained["expected"]:
         yield ""
@@ -107,7 +117,9 @@ def _stage(stage: Mapping[str, Any], passages: Mapping[str, Mapping[str, Any]]) 
         score = "" if item["score"] is None else f"  {number_text(item['score'])}"
         moved = "" if item["before"] in (None, item["rank"]) else f"  was #{item['before']}"
         label = f"  {item['label']}" if item["label"] else ""
-        yield f"  {item['rank']:>3}{score}{label}{moved}  {place(passages[item['chunk_id']])}"
+        tokens = "" if item["tokens"] is None else f"  {item['tokens']} tokens"
+        where = place(passages[item["chunk_id"]])
+        yield f"  {item['rank']:>3}{score}{label}{tokens}{moved}  {where}"
     yield from _more(stage["items"])
     for left_out in stage["left_out"][:_SHOWN]:
         beside = passages.get(left_out["beside"])

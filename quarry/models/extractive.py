@@ -7,7 +7,7 @@ what the question is about (`quarry.models.quoting` says how that is found).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from quarry.models.quoting import Chooser
 from quarry.ports import Embedder
@@ -35,7 +35,7 @@ class ExtractiveGenerator:
     def count_prompt(self, messages: Sequence[Message]) -> int:
         return sum(self.count_tokens([message.content for message in messages]))
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """One piece a quote, ending in its citation; or `REFUSAL` and nothing else."""
         quotes = await asyncio.to_thread(self._chooser.quotes, prompt.question, prompt.evidence)
         answer = quotes or [REFUSAL]

@@ -7,7 +7,7 @@ retrieval over them behaves like retrieval.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class FakeGenerator:
     def count_prompt(self, messages: Sequence[Message]) -> int:
         return sum(self.count_tokens([message.content for message in messages]))
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         words = _answer(prompt).split(" ")
         shown = words[: prompt.max_tokens]
         for position, word in enumerate(shown):

@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -81,7 +81,7 @@ class OpenAIGenerator:
         """As `count_tokens`, with room for what a chat template puts round each turn."""
         return estimate.prompt_tokens(messages)
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """Pieces as they come; the last one has the stop reason and the endpoint's usage."""
         end = time.monotonic() + self._settings.timeout_s
         async with AsyncExitStack() as stack:

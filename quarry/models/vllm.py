@@ -75,7 +75,7 @@ class VllmGenerator:
     def count_prompt(self, messages: Sequence[Message]) -> int:
         return len(self._chat.tokens(messages))
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """Pieces as they come; several tokens are one piece if they came while nobody read."""
         end = time.monotonic() + self._settings.timeout_s
         tokens = await asyncio.to_thread(self._chat.tokens, prompt.messages)

@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import structlog
+
+from quarry.errors import StoreError
 from quarry.records import Candidate, Chunk, StageRecord
 from serve.answering.evidence import NO_ROOM, SOURCE_TOKENS, Budget, Chosen, choose
 from serve.finding.question import Asked
 from serve.finding.view import View
 from serve.index import Index
-from serve.models import CountTokens
-from serve.stage import Threads
+from serve.stage import Run, Threads, told
 
+_log = structlog.get_logger(__name__)
+
+SHARE = 0.3
+"""Of the time that is left, for reading everything; the rest is for the answer."""
 PAGE = 1000
 MOST_PAGES = 10
 """Documents of a larger catalog are not read through for one question, whoever asks it."""
@@ -29,15 +35,20 @@ async def choose_everything(
     index: Index,
     threads: Threads,
     budget: Budget,
-    count_tokens: CountTokens,
+    run: Run,
 ) -> tuple[Chosen, StageRecord] | None:
     """Evidence of all that this person may read by this filter, the ranked passages first.
 
-    None if it does not fit the budget's tokens; its number of sources does not count. Raises
-    StoreError.
+    None if it does not fit the budget's tokens; its number of sources does not count. None as
+    well, and named in `degraded`, if a store fails or it takes too long.
     """
     most = budget.tokens // SOURCE_TOKENS
-    readable = await threads(_readable, asked, index, most)
+    try:
+        readable = await run.deadline.within(threads(_readable, asked, index, most), SHARE)
+    except (StoreError, TimeoutError) as error:
+        run.without("long_context")
+        _log.warning("not_read_whole", **told(error))
+        return None
     if not readable:
         return None
     places = {each.chunk.chunk_id: place for place, each in enumerate(ranked)}
@@ -46,7 +57,6 @@ async def choose_everything(
     chosen, record = await choose(
         ordered,
         budget=replace(budget, sources=len(ordered)),
-        count_tokens=count_tokens,
         around=_alone,
         widen="none",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -13,6 +13,7 @@ import structlog
 from quarry.errors import QuarryError
 from quarry.ports import TextStore
 from quarry.records import Candidate, Chunk, Evidence, StageRecord
+from serve.answering.prompt import rendered
 from serve.models import CountTokens
 from serve.stage import Drop, Run, Stopwatch, Threads, told
 
@@ -23,7 +24,7 @@ SHORT_TOKENS = 120
 SAME_SHINGLES = 0.9
 """Two passages that share this part of their three-word runs say the same."""
 SOURCE_TOKENS = 40
-"""Room for the label, title and frame of one source in the prompt."""
+"""Of the label, title and frame of a source, before they are counted."""
 DECISIVE = frozenset("no not never none nor without except only unless".split())
 """Words that turn the meaning of the passage round."""
 READ_SHARE = 0.2
@@ -48,6 +49,8 @@ class Budget:
     """At most so many sources."""
     tokens: int
     """Generator tokens of all sources together."""
+    count: CountTokens
+    """Counts these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,32 +81,29 @@ async def choose(
     ranked: Sequence[Candidate],
     *,
     budget: Budget,
-    count_tokens: CountTokens,
     around: Around,
     widen: Widen = "short",
 ) -> tuple[Chosen, StageRecord]:
     """Numbered evidence, best first, within the budget; the lowest sources are dropped first.
 
-    A source that does not fit with what it is read with is tried alone. Gives nothing when there
-    is no candidate, or when not even the first one fits.
+    Sources count as they stand in the prompt, with their heads. One that does not fit with what it
+    is read with is tried alone. Gives nothing when there is no candidate, or when not even the
+    first one fits.
     """
     watch = Stopwatch("evidence")
     distinct, dropped = _distinct(ranked, budget.sources)
-    texts = [candidate.chunk.text for candidate in distinct]
     share = budget.tokens // max(1, len(distinct)) - SOURCE_TOKENS
     wide = await _widened(distinct, around, widen, share)
-    counts = await count_tokens([*texts, *(JOIN.join(c.text for c in w) for w in wide)])
+    sized = await _sized(distinct, wide, budget.count)
     evidence: list[Evidence] = []
     left = budget.tokens
-    for position, candidate in enumerate(distinct):
-        alone, whole = counts[position], counts[position + len(distinct)]
-        if alone + SOURCE_TOKENS > left:
-            dropped += [Drop(each, NO_ROOM) for each in distinct[position:]]
+    for alone, whole in sized:
+        source = whole if whole.tokens <= left else alone
+        if source.tokens > left:
+            dropped += [Drop(each, NO_ROOM) for each in distinct[len(evidence) :]]
             break
-        fits = whole + SOURCE_TOKENS <= left
-        left -= (whole if fits else alone) + SOURCE_TOKENS
-        parts = wide[position] if fits else [candidate.chunk]
-        evidence.append(_evidence(f"S{position + 1}", candidate, parts))
+        left -= source.tokens
+        evidence.append(source)
     record = watch.done(
         len(evidence),
         near_duplicates=sum(drop.reason == NEAR_DUPLICATE for drop in dropped),
@@ -113,6 +113,19 @@ async def choose(
         widen=widen,
     )
     return Chosen(evidence=tuple(evidence), dropped=tuple(dropped)), record
+
+
+async def _sized(
+    candidates: Sequence[Candidate], wide: Sequence[Sequence[Chunk]], count: CountTokens
+) -> Iterator[tuple[Evidence, Evidence]]:
+    """Each candidate as a source alone, and with what it is read with; their tokens counted."""
+    numbered = [(f"S{place}", each) for place, each in enumerate(candidates, start=1)]
+    alone = [_evidence(label, each, [each.chunk]) for label, each in numbered]
+    whole = [_evidence(*each, parts) for each, parts in zip(numbered, wide, strict=True)]
+    # The end of line between two sources is counted with the first one.
+    counts = iter(await count([f"{rendered(source)}\n" for source in (*alone, *whole)]))
+    sized = [[replace(source, tokens=next(counts)) for source in each] for each in (alone, whole)]
+    return zip(*sized, strict=True)
 
 
 def _evidence(label: str, candidate: Candidate, parts: Sequence[Chunk]) -> Evidence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -99,7 +99,9 @@ async def _fit_to_show(
     )
 
 
-async def _timed(stream: AsyncIterator[Piece], deadline: Deadline) -> AsyncGenerator[Piece, None]:
+async def _timed(
+    stream: AsyncGenerator[Piece, None], deadline: Deadline
+) -> AsyncGenerator[Piece, None]:
     """The pieces, each awaited within the generator's share; closes the stream at the end."""
     reserve = deadline.left() * (1 - SHARE)
     try:
@@ -110,9 +112,7 @@ async def _timed(stream: AsyncIterator[Piece], deadline: Deadline) -> AsyncGener
                 return
             yield piece
     finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
+        await stream.aclose()
 
 
 def _record(run: Run, watch: Stopwatch, written: Written) -> None:

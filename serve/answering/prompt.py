@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from quarry.errors import QuestionError
 from quarry.models.estimate import TURN_TOKENS
 from quarry.records import Evidence, Message, Prompt, StageRecord
+from quarry.settings import GeneratorSettings
 from quarry.text import REFUSAL
 from quarry.text.harmless import harmless
 from quarry.text.marks import without_marks_of_its_own
@@ -25,6 +26,8 @@ You answer questions from numbered sources, and from nothing else.
 
 LEAST_SOURCES = 512
 """Tokens that sources may take even if fewer are left beside `max_tokens`, which shrinks then."""
+FACT_CHARS = 160
+"""Of a title, section path or version in the head of a source."""
 LEAST_ANSWER = 64
 """Tokens without which no answer is begun."""
 
@@ -36,6 +39,10 @@ class Limits:
     context: int
     max_tokens: int
     """Of the answer; it shrinks where the context window leaves less."""
+
+
+def limits_of(settings: GeneratorSettings) -> Limits:
+    return Limits(context=settings.context_tokens, max_tokens=settings.max_tokens)
 
 
 def room_for_sources(limits: Limits, used: int) -> int:
@@ -62,7 +69,8 @@ async def fit(
     """The prompt, best evidence first, within the context window as the generator counts it.
 
     Rules and question always stay; sources are dropped from the end, then the answer's limit
-    shrinks. Raises QuestionError when there is no room for the question.
+    shrinks. It has no source where not even the first one fits. Raises QuestionError when there is
+    no room for the question.
     """
     watch = Stopwatch("prompt")
     kept = tuple(evidence)
@@ -108,12 +116,13 @@ async def overhead_tokens(question: str, count_tokens: CountTokens) -> int:
 
 
 def _messages(question: str, evidence: Sequence[Evidence]) -> tuple[Message, ...]:
-    sources = "\n".join(_source(item) for item in evidence)
+    sources = "\n".join(rendered(item) for item in evidence)
     user = f"<sources>\n{sources}\n</sources>\n<question>\n{harmless(question)}\n</question>"
     return Message(role="system", content=RULES), Message(role="user", content=user)
 
 
-def _source(item: Evidence) -> str:
+def rendered(item: Evidence) -> str:
+    """A source as it stands in the prompt: what its tokens are counted of."""
     document = item.document
     facts = {
         "title": document.title,
@@ -127,4 +136,10 @@ def _source(item: Evidence) -> str:
 
 
 def _attribute(text: str) -> str:
-    return harmless(" ".join(text.split())).replace('"', "'").replace(">", "›")
+    """The fact on one line; of a long one the beginning and the end, so that a title or a path of
+    headings never takes the room of the text below it."""
+    fact = " ".join(text.split())
+    if len(fact) > FACT_CHARS:
+        half = FACT_CHARS // 2
+        fact = f"{fact[:half].rstrip()} … {fact[-half:].lstrip()}"
+    return harmless(fact).replace('"', "'").replace(">", "›")

@@ -24,12 +24,12 @@ from quarry.explanation import (
 )
 from quarry.records import Answer, AnswerStatus, Candidate, Prompt, StageRecord
 from quarry.text import folded, holds_any
-from serve.answering.evidence import Chosen
+from serve.answering.evidence import NO_ROOM, Chosen
 from serve.explaining.locate import Held, Located
 from serve.finding.retrieve import Found
 from serve.finding.rrf import ranks
 from serve.finding.select import Selected
-from serve.graph import Examined
+from serve.results import Examined
 from serve.stage import Drop
 
 NOT_FOUND, SPLIT, NOT_RETRIEVED = "not_found", "split", "not_retrieved"
@@ -48,7 +48,7 @@ def explain(examined: Examined, results: Mapping[str, Any], answer: Answer) -> E
         question=examined.gathered.question,
         stages=tuple(_stage(record, steps) for record in answer.trace),
         passages=steps.passages(held for each in examined.located for held in each.held),
-        prompt=prompt.messages if prompt else (),
+        prompt=prompt.messages if prompt and prompt.evidence else (),
         answer=answer,
         expected=tuple(_expectation(each, steps) for each in examined.located),
     )
@@ -89,6 +89,10 @@ class _Steps:
         )
 
     @property
+    def selection_dropped(self) -> Sequence[Drop]:
+        return self.selected.dropped if self.selected else ()
+
+    @property
     def ranked(self) -> Mapping[str, Candidate]:
         """What the last stage that scores gave."""
         return self.fused if self.reranked is None else self.reranked
@@ -100,7 +104,11 @@ class _Steps:
 
     def passages(self, held: Iterable[Held]) -> dict[str, Candidate]:
         """Every passage that the explanation names, as the last stage that had it saw it."""
-        dropped = {drop.candidate.chunk.chunk_id: drop.candidate for drop in self.found.dropped}
+        dropped = _by_id(
+            drop.candidate
+            for drops in (self.found.dropped, self.selection_dropped, self.chosen.dropped)
+            for drop in drops
+        )
         placed = {each.candidate.chunk.chunk_id: each.candidate for each in held}
         read = {
             each.chunk.chunk_id: Candidate(chunk=each.chunk, document=each.document)
@@ -156,7 +164,7 @@ def _select(steps: _Steps) -> _Shown:
         Item(rank=rank, chunk_id=key, score=each.score, before=before[key])
         for rank, (key, each) in enumerate(steps.final.items(), start=1)
     )
-    return items, _left_out(steps.selected.dropped if steps.selected else ())
+    return items, _left_out(steps.selection_dropped)
 
 
 def _evidence(steps: _Steps) -> _Shown:
@@ -168,10 +176,27 @@ def _evidence(steps: _Steps) -> _Shown:
             score=each.score,
             before=before.get(each.chunk.chunk_id),
             label=each.label,
+            tokens=each.tokens,
         )
         for rank, each in enumerate(steps.chosen.evidence, start=1)
     )
     return items, _left_out(steps.chosen.dropped)
+
+
+def _prompt(steps: _Steps) -> _Shown:
+    sent = steps.prompt.evidence if steps.prompt else ()
+    items = (
+        Item(
+            rank=rank,
+            chunk_id=each.chunk.chunk_id,
+            score=None,
+            label=each.label,
+            tokens=each.tokens,
+        )
+        for rank, each in enumerate(sent, start=1)
+    )
+    dropped = steps.chosen.evidence[len(sent) :]
+    return items, (LeftOut(chunk_id=each.chunk.chunk_id, reason=NO_ROOM) for each in dropped)
 
 
 _SHOWN: Mapping[str, Callable[[_Steps], _Shown]] = {
@@ -182,6 +207,7 @@ _SHOWN: Mapping[str, Callable[[_Steps], _Shown]] = {
     "rerank": _rerank,
     "select": _select,
     "evidence": _evidence,
+    "prompt": _prompt,
 }
 
 
@@ -254,15 +280,15 @@ def _before_evidence(held: Held, steps: _Steps) -> tuple[Lost, str]:
     key = held.candidate.chunk.chunk_id
     if held.verdict is not Verdict.ADMITTED:
         return Lost.CATALOG, held.verdict.value
-    if key not in steps.fused:
-        return Lost.CANDIDATES, NOT_RETRIEVED
     for stage, dropped in (
-        (Lost.SELECT, steps.selected.dropped if steps.selected else ()),
+        (Lost.SELECT, steps.selection_dropped),
         (Lost.EVIDENCE, steps.chosen.dropped),
     ):
         for drop in dropped:
             if drop.candidate.chunk.chunk_id == key:
                 return stage, drop.reason
+    if key not in steps.fused:  # last: where everything is read, it need not have been found
+        return Lost.CANDIDATES, NOT_RETRIEVED
     if ranks(steps.ranked)[key] <= steps.sources < ranks(steps.final)[key]:
         return Lost.SELECT, BELOW_SOURCES
     if steps.reranked is not None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import regex
@@ -26,6 +27,7 @@ from quarry.errors import QuarryError
 from quarry.glossary import Glossary
 from quarry.models.estimate import BYTES_A_TOKEN
 from quarry.records import Message, Mode, Prompt, StageRecord
+from quarry.settings import Settings
 from quarry.settings_retrieval import RewriteSettings
 from quarry.text import REFUSAL, clean, identifiers
 from quarry.text.harmless import harmless
@@ -71,6 +73,16 @@ class Rewriting:
     """Longest question."""
     context_tokens: int
     """The generator's window."""
+
+    @classmethod
+    def of(cls, settings: Settings, glossary: Glossary | None, write: Generate) -> Self:
+        return cls(
+            settings=settings.retrieval.rewrite,
+            glossary=glossary,
+            write=write,
+            max_chars=settings.retrieval.max_question_chars,
+            context_tokens=settings.generator.context_tokens,
+        )
 
     def wanted(self, conversation: Sequence[Message]) -> bool:
         chosen = self.settings
@@ -172,13 +184,8 @@ async def _written(name: str, rules: str, said: str, rewriting: Rewriting, run: 
 
 
 async def _whole(prompt: Prompt, write: Generate) -> str:
-    stream = write(prompt)
-    try:
-        return "".join([piece.text async for piece in stream])
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
+    async with aclosing(write(prompt)) as pieces:
+        return "".join([piece.text async for piece in pieces])
 
 
 def _said(conversation: Sequence[Message], question: str, context_tokens: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import structlog
@@ -23,6 +23,7 @@ from quarry.calibration import Calibration
 from quarry.errors import QuarryError
 from quarry.ports import VectorStore
 from quarry.records import Candidate, StageRecord, Vector
+from quarry.settings import Settings
 from quarry.settings_retrieval import SelectSettings
 from serve.finding.fuse import NO_LANE, lane
 from serve.finding.question import Asked
@@ -57,6 +58,22 @@ class Selection:
     pool: int
     """Candidates that MMR reorders."""
 
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        calibration: Calibration | None,
+        vectors: VectorStore,
+        threads: Threads,
+    ) -> Self:
+        return cls(
+            settings=settings.retrieval.select,
+            calibration=calibration,
+            vectors=vectors,
+            threads=threads,
+            pool=settings.reranker.depth,
+        )
+
     @property
     def wanted(self) -> bool:
         chosen = self.settings
@@ -83,7 +100,7 @@ async def select(
         kept = await _diverse(kept, asked, options.mmr, selection, run)
     if options.one_per_section:
         detail["one_per_section"] = True
-        kept, repeated = _one_a_section(kept)
+        kept, repeated = _one_a_section(kept, asked)
         dropped += repeated
     selected = Selected(kept=tuple(kept), dropped=tuple(dropped))
     return selected, watch.done(len(kept), **detail)
@@ -156,12 +173,15 @@ def mmr(relevance: Sequence[float], vectors: NDArray[np.float32], weight: float)
     return taken
 
 
-def _one_a_section(ranked: Sequence[Candidate]) -> tuple[list[Candidate], list[Drop]]:
+def _one_a_section(ranked: Sequence[Candidate], asked: Asked) -> tuple[list[Candidate], list[Drop]]:
+    """What stands under no heading is of no section, and an exact identifier is never left out."""
     best: dict[tuple[str, tuple[str, ...]], Candidate] = {}
-    repeated = list[Drop]()
+    kept, repeated = list[Candidate](), list[Drop]()
     for candidate in ranked:
-        key = candidate.document.doc_id, candidate.chunk.section
-        first = best.setdefault(key, candidate)
-        if first is not candidate:
+        section = candidate.chunk.section
+        first = best.setdefault((candidate.document.doc_id, section), candidate)
+        if first is candidate or not section or lane(candidate, asked) != NO_LANE:
+            kept.append(candidate)
+        else:
             repeated.append(Drop(candidate, SAME_SECTION, beside=first.chunk.chunk_id))
-    return list(best.values()), repeated
+    return kept, repeated

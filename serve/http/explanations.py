@@ -25,6 +25,7 @@ class ItemOut(BaseModel):
     score: float | None
     before: int | None = Field(description="Rank before a stage that reorders.")
     label: str = Field(description="Number of a source, such as S1.")
+    tokens: int | None = Field(description="Of a source in the prompt, by the generator.")
 
 
 class LeftOutOut(BaseModel):

@@ -30,7 +30,6 @@ from quarry.telemetry.metrics import (
     Metrics,
 )
 from serve.answering.generate import Delta
-from serve.graph import Event
 from serve.http.errors import INTERNAL, error_body
 from serve.http.explanations import ExplainOut, explanation_json
 from serve.http.limits import Admission
@@ -47,6 +46,7 @@ from serve.http.schemas import (
 )
 from serve.http.service import Service
 from serve.http.sign_in import SignIn
+from serve.results import Event
 from serve.stage import late
 
 _log = structlog.get_logger(__name__)

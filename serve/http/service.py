@@ -7,7 +7,7 @@ from typing import Protocol
 
 from quarry.explanation import Explanation
 from quarry.records import Answer, SearchRequest, SearchResult
-from serve.graph import Event
+from serve.results import Event
 
 
 class Service(Protocol):

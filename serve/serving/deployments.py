@@ -47,12 +47,13 @@ from quarry.settings import Settings
 from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
 from serve.extras import load_extras
-from serve.graph import Answerer, Examined, Gathered, Searcher
+from serve.graph import Answerer, Searcher
 from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S, Admission
 from serve.http.sign_in import SignIn
 from serve.index import Index, impatient
 from serve.models import EXTRACTIVE, Scores, SearchModels, check_generator, load_fallback
+from serve.results import Examined, Gathered
 from serve.serving.cores import leave_bound_cores
 from serve.serving.handles import AnswerHandles, ModelHandles, RemoteEmbedder, RemoteSearcher, call
 from serve.serving.pacing import pace, paced

@@ -27,8 +27,8 @@ from quarry.records import (
     Vector,
     Vectors,
 )
-from serve.graph import Examined, Gathered
 from serve.models import AnswerModels, Scores, SearchModels
+from serve.results import Examined, Gathered
 
 WAIT_S = 600.0
 """Longest wait of a thread for the embedder, which may still be loading its weights."""

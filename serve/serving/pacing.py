@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,7 +21,9 @@ def pace(streams: int) -> float:
     return min(LONGEST_S, streams / PIECES_PER_S)
 
 
-async def paced(pieces: AsyncIterator[Piece], interval_s: float) -> AsyncGenerator[Piece, None]:
+async def paced(
+    pieces: AsyncGenerator[Piece, None], interval_s: float
+) -> AsyncGenerator[Piece, None]:
     """The first piece at once, later ones joined to one every `interval_s`, the last at once.
 
     Closing it closes what it reads.
@@ -51,6 +53,4 @@ async def paced(pieces: AsyncIterator[Piece], interval_s: float) -> AsyncGenerat
         coming.cancel()
         with suppress(asyncio.CancelledError, StopAsyncIteration, Exception):
             await coming  # what it raises was raised above already, or nobody waits for it
-        close = getattr(pieces, "aclose", None)
-        if close is not None:
-            await close()
+        await pieces.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from quarry.cli.render_explain import _LOST, _WHY, explanation_lines
 from quarry.models.extractive import ExtractiveGenerator
 from serve.http.explanations import explanation_json
-from tests.unit.serve.serve_world import World, request
+from tests.unit.serve.serve_world import Scripted, World, request
 
 
 async def text_of(world: World, question: str, *expect: str, **options: Any) -> str:
@@ -39,6 +40,18 @@ async def test_each_stage_stands_with_its_passages_in_order(world: World) -> Non
     assert places == sorted(places)
     fused = text[text.index("\nfuse: ") : text.index("\nevidence: ")]
     assert fused.index("Returns  returns.md") < fused.index("Faults  faults.md")
+
+
+async def test_the_prompt_tells_which_sources_went_in_and_how_long_they_are(world: World) -> None:
+    text = await text_of(world, "What are used tents returned for?")
+    prompt = text[text.index("\nprompt: ") : text.index("\ngenerate: ")]
+    assert re.search(r"^ +1  S1  \d+ tokens  Returns  returns.md$", prompt, re.MULTILINE)
+
+
+async def test_sentences_to_doubt_are_shown(world: World) -> None:
+    world.generator = Scripted("Used tents give store credit [S1]. Pandas eat bamboo.")
+    text = await text_of(world, "used tents")
+    assert "Check these sentences\n  “Pandas eat bamboo.”\n    names no source that says so" in text
 
 
 async def test_what_was_left_out_stands_with_the_reason(world: World) -> None:

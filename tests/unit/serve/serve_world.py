@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -164,7 +164,7 @@ class Scripted:
     def count_prompt(self, messages: Sequence[Message]) -> int:
         return sum(self.count_tokens([message.content for message in messages]))
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         self.prompts.append(prompt)
         try:
             for text in self._pieces:

@@ -20,8 +20,8 @@ from quarry.records import AnswerStatus, Mode
 from quarry.settings import GeneratorSettings, Settings
 from quarry.text import REFUSAL
 from serve.answering.generate import Delta
-from serve.graph import Final
 from serve.index import impatient
+from serve.results import Final
 from serve.stage import Deadline, Threads
 from tests.unit.serve.serve_world import OneOf, Scripted, World, failing, names, request
 

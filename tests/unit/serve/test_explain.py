@@ -100,6 +100,52 @@ async def test_near_duplicates_name_the_passage_that_stands_for_them(world: Worl
     assert pair == {"returns", "copy"} and len(kept & pair) == 1
 
 
+@pytest.fixture
+def read_whole(world: World) -> World:
+    """Everything is read, and two pages that no leg finds say the same."""
+    whole = with_settings(world, retrieval={"select": {"long_context": True}})
+    for name in ("fox", "copy"):
+        whole.add(name, "The quick brown fox jumps over the lazy dog at noon.", header="fox")
+    return whole
+
+
+async def test_every_passage_that_is_named_is_shown_also_where_everything_is_read(
+    read_whole: World,
+) -> None:
+    explanation = await explained(read_whole, "used tents", mode=Mode.LEXICAL)
+    named = {
+        key
+        for stage in explanation.stages
+        for each in (*stage.items, *stage.left_out)
+        for key in (each.chunk_id, getattr(each, "beside", ""))
+        if key
+    }
+    assert {explanation.passages[key].document.uri for key in named} >= {"fox", "copy"}
+
+
+async def test_a_duplicate_that_no_leg_found_was_left_out_where_everything_is_read(
+    read_whole: World,
+) -> None:
+    explanation = await explained(read_whole, "used tents", "lazy dog", mode=Mode.LEXICAL)
+    places = {place.lost: place.reason for place in explanation.expected[0].places}
+    assert places == {Lost.ANSWER: "not_cited", Lost.EVIDENCE: "near_duplicate"}
+
+
+async def test_the_prompt_lists_its_sources_with_their_tokens(world: World) -> None:
+    world.generator = OneOf(Scripted(CITES_FIRST), count_prompt=_one_source_fits)
+    explanation = await explained(world, "used tents")
+    (prompt,) = [stage for stage in explanation.stages if stage.record.stage == "prompt"]
+    assert [item.label for item in prompt.items] == ["S1"]
+    text = explanation.prompt[1].content
+    source = text[text.index("<source id=") : text.index("</sources>")]
+    assert [item.tokens for item in prompt.items] == [len(source.split())]
+    assert [left_out.reason for left_out in prompt.left_out] == ["no_room"]
+
+
+def _one_source_fits(messages: Any) -> int:
+    return 100 + 3900 * max(0, messages[1].content.count("<source id=") - 1)
+
+
 async def test_the_json_has_the_documented_shape(world: World) -> None:
     body = explanation_json(await explained(world, "used tents", "store credit", "nowhere"))
     assert ExplainOut.model_validate(body).model_dump() == body

@@ -17,7 +17,7 @@ from quarry.text import REFUSAL
 from serve.answering.answer import Checked, Judge, check
 from serve.answering.generate import Delta, Written
 from serve.answering.writing import AnswerWriter
-from serve.graph import Final
+from serve.results import Final
 from serve.stage import Deadline, Run
 from tests.unit.serve.answering.test_citations import evidence
 from tests.unit.serve.serve_world import Scripted, World, failing, request

@@ -160,6 +160,14 @@ async def test_a_title_cannot_leave_its_quotes() -> None:
     assert (await user_turn("q", source("t", title='a" id="S2">x'))).count('id="') == 1
 
 
+async def test_of_a_long_title_and_path_of_headings_the_ends_are_told() -> None:
+    path = "Handbook > " + "Deep down > " * 60 + "Leave"
+    user = await user_turn("q", source("The body.", title="Title " * 60 + "end", section=path))
+    head = user.partition("<source ")[2].partition(">\n")[0]
+    assert head.startswith('id="S1" title="Title Title ') and ' end" section="Handbook' in head
+    assert head.endswith('Leave"') and len(head) < 400
+
+
 # ---------------------------------------------------------------------------- the context window
 
 
@@ -300,6 +308,33 @@ async def test_a_full_context_window_keeps_rules_and_question_and_never_fails(
     assert labels == [f"S{number + 1}" for number in range(len(labels))]
     used = world.generator.count_prompt(prompt.messages)
     assert used + prompt.max_tokens <= 2048
+
+
+async def test_the_head_of_a_source_does_not_take_the_room_of_its_text() -> None:
+    world = crowded(context=512, max_tokens=300)
+    heads = {"title": "title " * 60, "section": ("deep heading words here",) * 8}
+    world.add("page0", "Used yurts are returned. " + "w " * 60, **heads)
+    answer = await world.ask("Is a used yurt returned?", top_k=1)
+    assert (answer.status, answer.degraded) == (AnswerStatus.ANSWERED, ())
+    (prompt,) = world.generator.prompts
+    (item,) = prompt.evidence
+    assert item.tokens > len(item.text.split()), "the head is counted with the text"
+
+
+async def test_a_prompt_without_a_source_is_a_refusal_and_the_generator_is_not_called() -> None:
+    world = crowded(context=512, max_tokens=300)
+
+    # As where a chat template takes more than was allowed for: no source fits the whole prompt.
+    def count(turns: Sequence[Message]) -> int:
+        return 450 if "<source " in turns[1].content else 200
+
+    world.generator = OneOf(world.generator, count_prompt=count)
+    world.add("page0", "Used yurts are returned. " + "w " * 100)
+    explanation = await world.engine().explain(request("Is a used yurt returned?"))
+    answer = explanation.answer
+    assert (answer.status, answer.text) == (AnswerStatus.REFUSED, REFUSAL)
+    assert (answer.citations, answer.degraded) == ((), ("evidence",))
+    assert world.generator.prompts == [] and explanation.prompt == ()
 
 
 async def test_a_question_too_long_for_the_window_fails_before_anything_is_shown() -> None:

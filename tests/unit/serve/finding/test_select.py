@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,6 +112,21 @@ async def test_the_best_passage_of_a_section_stands_for_it() -> None:
     (left_out,) = stage.left_out
     assert left_out.reason == "same_section"
     assert explanation.passages[left_out.beside].chunk.text == "used tents go back"
+
+
+async def test_passages_under_no_heading_are_of_no_section() -> None:
+    world = world_with({"one_per_section": True})
+    world.add("book", *(f"chapter text {n} of tents" for n in range(30)))
+    found = await world.search("tents", top_k=10)
+    assert len(found.candidates) == 10
+
+
+async def test_a_second_code_of_the_question_stays_though_it_is_of_the_same_section() -> None:
+    world = world_with({"one_per_section": True})
+    codes = ("E-1001 means a red lamp.", "E-1042 means a blue lamp.", "Other lamps mean nothing.")
+    world.add("codes", *codes, section=("Codes",))
+    found = await world.search("What do E-1001 and E-1042 mean?")
+    assert {candidate.chunk.text for candidate in found.candidates} == set(codes[:2])
 
 
 # ----------------------------------------------------------------------------------- threshold
@@ -250,122 +264,6 @@ def test_probabilities_stay_within_0_and_1_whatever_the_score() -> None:
     assert curve.probability(-1e9) < 1e-100
     assert curve.probability(1e9) == 1.0
     assert curve.probability(0.5) == 0.5
-
-
-# ----------------------------------------------------------------------------------- wide sources
-
-
-STEPS = ("First the tents.", "Then wipe the frame.", "Then fold it.", "Last, store it.")
-
-
-async def read(world: World, question: str, **options: Any) -> list[str]:
-    explanation = await world.engine().explain(request(question, **options))
-    user = explanation.prompt[-1].content
-    return re.findall(r"<source id=.*?>\n(.*?)\n</source>", user, re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    ("widen", "text"),
-    [
-        ("none", "Then wipe the frame."),
-        ("short", "\n\n".join(STEPS[:3])),
-        ("neighbours", "\n\n".join(STEPS[:3])),
-        ("section", "\n\n".join(STEPS)),
-    ],
-)
-async def test_a_source_is_read_alone_with_its_neighbours_or_with_its_section(
-    widen: str, text: str
-) -> None:
-    world = world_with({"widen": widen}, retrieval={"evidence_chunks": 1})
-    world.add("steps", *STEPS, section=("Steps",))
-    answer = await world.ask("wipe the frame")
-    assert record(answer, "evidence").detail["widen"] == widen
-    assert await read(world, "wipe the frame") == [text]
-
-
-async def test_a_section_takes_no_more_than_an_equal_share_of_the_budget() -> None:
-    world = world_with(
-        {"widen": "section"},
-        retrieval={"evidence_chunks": 2},
-        generator={"context_tokens": 1024, "max_tokens": 256},
-    )
-    fillers = [f"filler {n} " * 40 for n in range(8)]
-    world.add("long", "wipe the frame", *fillers, section=("Long",))
-    world.add("other", "the frame is blue")
-    sources = await read(world, "wipe the frame")
-    assert len(sources) == 2
-    assert "the frame is blue" in sources[1]
-    assert 1 <= sum(f"filler {n} " in sources[0] for n in range(8)) <= 4
-
-
-async def test_a_passage_that_is_a_source_itself_is_not_repeated_in_another() -> None:
-    world = world_with({"widen": "section"}, retrieval={"evidence_chunks": 2})
-    world.add("steps", *STEPS, section=("Steps",))
-    sources = await read(world, "wipe the frame, fold it")
-    told = "\n".join(sources)
-    assert len(sources) == 2
-    assert all(told.count(step) == 1 for step in STEPS)
-
-
-async def test_without_the_neighbours_a_source_is_read_alone() -> None:
-    world = World()
-    world.add("steps", *STEPS, section=("Steps",))
-    world.replace_store(text=OneOf(world.stores.text, chunks=failing(DOWN)))
-    answer = await world.ask("wipe the frame")
-    assert answer.status == "answered"
-    assert "neighbours" in answer.degraded
-
-
-# ------------------------------------------------------------------------------------ long context
-
-
-@pytest.fixture
-def small() -> World:
-    world = world_with({"long_context": True}, retrieval={"evidence_chunks": 1})
-    world.add("tents", "Used tents go back.", "Tents are green.")
-    world.add("stoves", "Stoves burn gas.")
-    world.add("secret", "Severance is three weeks.", acl=("hr",))
-    world.add("old", "Tents of version one.", series="S", version="1")
-    world.add("new", "Tents of version two.", series="S", version="2")
-    return world
-
-
-async def test_everything_that_may_be_read_is_sent_where_it_fits(small: World) -> None:
-    sources = await read(small, "used tents")
-    assert sources[0] == "Used tents go back."
-    assert set(sources) == {
-        "Used tents go back.",
-        "Tents are green.",
-        "Stoves burn gas.",
-        "Tents of version two.",
-    }
-    assert len(await read(small, "used tents", groups=["hr"])) == 5
-    assert record(await small.ask("used tents"), "evidence").detail["long_context"] is True
-
-
-async def test_the_filter_holds_in_long_context_too(small: World) -> None:
-    assert set(await read(small, "used tents", filter="series = S")) == {"Tents of version two."}
-
-
-async def test_what_does_not_fit_is_searched_as_always(small: World) -> None:
-    small.settings = Settings.model_validate(
-        {
-            "retrieval": {"select": {"long_context": True}, "evidence_chunks": 1},
-            "generator": {"context_tokens": 512, "max_tokens": 128},
-        }
-    )
-    small.add("long", *(f"words of page {n}. " * 40 for n in range(5)))
-    answer = await small.ask("used tents")
-    assert "long_context" not in record(answer, "evidence").detail
-    assert record(answer, "evidence").count == 1
-
-
-async def test_a_document_that_is_replaced_meanwhile_is_not_sent_by_halves(small: World) -> None:
-    small.replace_store(
-        text=OneOf(small.stores.text, chunks=lambda *_args: [])  # swept since the catalog was read
-    )
-    answer = await small.ask("used tents")
-    assert record(answer, "evidence").count == 1
 
 
 async def test_one_passage_a_section_still_gives_as_many_as_were_asked_for() -> None:

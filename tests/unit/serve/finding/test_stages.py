@@ -273,10 +273,8 @@ async def chosen(
     async def near(chunk: Chunk, reach: int) -> list[Chunk]:
         return [other for other in around if abs(other.ordinal - chunk.ordinal) <= reach]
 
-    budget = Budget(sources=sources, tokens=tokens)
-    chosen, record = await choose(
-        ranked, budget=budget, count_tokens=count_tokens, around=near, widen=widen
-    )
+    budget = Budget(sources=sources, tokens=tokens, count=count_tokens)
+    chosen, record = await choose(ranked, budget=budget, around=near, widen=widen)
     return list(chosen.evidence), record
 
 

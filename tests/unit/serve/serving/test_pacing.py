@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -21,7 +21,7 @@ class Source:
         self._error = error
         self.closed = False
 
-    async def __call__(self) -> AsyncIterator[Piece]:
+    async def __call__(self) -> AsyncGenerator[Piece, None]:
         try:
             for piece in self._pieces:
                 yield piece
