@@ -30,7 +30,8 @@ from loadtests.chaos.servers import TOOLS, Milvus
 from quarry.access.filters import ReadableBy
 from quarry.ports import VectorStore
 from quarry.records import Labels, Status, VectorRow
-from quarry.settings import MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from quarry.stores.milvus_lite import server_address, vector_server
 

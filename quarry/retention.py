@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from quarry.attempts import sweep_many
 from quarry.ports import Catalog
 from quarry.records import Kept
-from quarry.settings import StoreSettings
+from quarry.settings_stores import StoreSettings
 from quarry.stores.factory import Stores
 
 GRACE = timedelta(minutes=10)

@@ -31,6 +31,7 @@ from quarry.settings_file import (
     read_yaml,
 )
 from quarry.settings_retrieval import RetrievalSettings, anchored
+from quarry.settings_stores import StoreSettings, stores_anchored
 
 S = TypeVar("S", bound=Section)
 
@@ -65,66 +66,6 @@ class SourceSettings(Section):
         if scopes is not None and any(scope.strip().endswith(":") for scope in scopes):
             raise ValueError("a scope needs a name after its colon, such as user:ada")
         return scopes
-
-
-class ElasticsearchSettings(Section):
-    url: str = Field("http://127.0.0.1:9200", description="Address of the cluster.")
-    api_key: SecretStr | None = Field(None, description="API key; better given by environment.")
-    index_prefix: str = Field("quarry", description="First part of every index name.")
-    shards: int = Field(1, ge=1, description="Primary shards of the chunk index.")
-    replicas: int = Field(1, ge=0, description="Replicas of every index.")
-    timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
-    total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
-    known_rows: int = Field(
-        20_000,
-        ge=1,
-        description="Rows of each index that a process keeps in memory, some 2 KB each; every read "
-        "asks whether they are unchanged.",
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("it must begin with http:// or https://")
-        return url
-
-
-class MilvusSettings(Section):
-    uri: str = Field("", description="Address of a Milvus server; empty: Milvus Lite in data_dir.")
-    token: SecretStr | None = Field(None, description="`user:password` or API key.")
-    collection_prefix: str = Field("quarry", description="First part of every collection name.")
-    index: Literal["FLAT", "HNSW"] = Field("HNSW", description="Index on a server; Lite uses FLAT.")
-    hnsw_m: int = Field(16, ge=4, le=64, description="HNSW: links a node.")
-    hnsw_ef_construction: int = Field(200, ge=8, description="HNSW: build effort.")
-    search_ef: int = Field(256, ge=8, description="HNSW: search effort, at least top_k.")
-    tenant_partitions: int = Field(
-        0,
-        ge=0,
-        le=1024,
-        description="Partitions of a server by tenant; read when a collection is made. 0: none.",
-    )
-    timeout_s: float = Field(10.0, gt=0, description="Seconds for one request.")
-    total_s: float = Field(60.0, gt=0, description="Seconds for one call, retries included.")
-
-
-class StoreSettings(Section):
-    text: Literal["sqlite", "elasticsearch", "memory"] = Field(
-        "sqlite", description="Store of text rows, BM25 and the catalog."
-    )
-    vectors: Literal["milvus", "memory"] = Field("milvus", description="Store of vectors.")
-    elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
-    milvus: MilvusSettings = MilvusSettings()
-    retention_days: float = Field(
-        0.0,
-        ge=0,
-        le=36_500,
-        description="Days that replaced revisions stay readable with --as-of; 0: none.",
-    )
-    retain_deleted: bool = Field(
-        False,
-        description="Whether deleted documents stay readable with --as-of as long; false: gone.",
-    )
 
 
 class EmbedderSettings(Section):
@@ -403,6 +344,7 @@ def _anchored(settings: Settings, base: Path) -> Settings:
         settings,
         data_dir=base / settings.data_dir.expanduser(),
         access=access,
+        stores=stores_anchored(settings.stores, base),
         retrieval=anchored(settings.retrieval, base),
         embedder=_with(settings.embedder, model=model_anchored(settings.embedder.model, base)),
         reranker=_with(settings.reranker, model=model_anchored(settings.reranker.model, base)),

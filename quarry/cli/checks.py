@@ -24,6 +24,8 @@ from quarry.errors import ConfigError, QuarryError
 from quarry.models.location import folder_of, locate
 from quarry.served_settings import unlike
 from quarry.settings import GeneratorSettings, Settings
+from quarry.settings_stores import ElasticsearchSettings
+from quarry.stores.tls import trusted
 
 _PACKAGES = (
     "quarry-rag",
@@ -125,10 +127,7 @@ def _model(name: str, model: str) -> Check:
 def _stores(settings: Settings) -> Iterator[Check]:
     stores = settings.stores
     if stores.text == "elasticsearch":
-        key = stores.elasticsearch.api_key
-        authorization = f"ApiKey {key.get_secret_value()}" if key else ""
-        fix = "start Elasticsearch, or correct stores.elasticsearch.url"
-        yield _reachable("stores", "text", stores.elasticsearch.url, fix, header=authorization)
+        yield _elasticsearch(stores.elasticsearch)
     else:
         yield checked("stores", "text", True, stores.text, "")
     if stores.vectors == "milvus" and stores.milvus.uri:
@@ -168,18 +167,27 @@ def _endpoint(settings: GeneratorSettings) -> Check:
     )
 
 
-def _reachable(group: str, name: str, url: str, fix: str, *, header: str = "") -> Check:
+def _elasticsearch(settings: ElasticsearchSettings) -> Check:
     import httpx
 
-    headers = {"Authorization": header} if header else {}
-    at = shown(url)
+    key = settings.api_key
+    headers = {"Authorization": f"ApiKey {key.get_secret_value()}"} if key else {}
+    at, fix = shown(settings.url), "start Elasticsearch, or correct stores.elasticsearch.url"
+    if settings.url.startswith("https://"):
+        fix += " or stores.elasticsearch.ca_certs"
     try:
-        status = httpx.get(url, headers=headers, timeout=_PROBE_S).status_code
+        verify = trusted(settings.ca_certs, "stores.elasticsearch.ca_certs") or True
+        answer = httpx.get(settings.url, headers=headers, timeout=_PROBE_S, verify=verify)
+    except ConfigError as error:
+        return checked("stores", "text", False, str(error), fix)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return checked(group, name, False, f"{at} does not answer ({type(error).__name__})", fix)
+        detail = f"{at} does not answer ({type(error).__name__})"
+        return checked("stores", "text", False, detail, fix)
+    status = answer.status_code
     if status in (401, 403):
-        return checked(group, name, False, f"{at} asks for a key", "give the API key that it asks")
-    return checked(group, name, status < 400, f"{at} answers {status}", fix)
+        asks = f"{at} asks for a key"
+        return checked("stores", "text", False, asks, "give the API key that it asks")
+    return checked("stores", "text", status < 400, f"{at} answers {status}", fix)
 
 
 def _listening(name: str, uri: str) -> Check:

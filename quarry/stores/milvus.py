@@ -21,7 +21,7 @@ from quarry.access.labels import LABEL_BYTES
 from quarry.errors import RowsRejected, StoreError
 from quarry.ids import token_of
 from quarry.records import Hit, RowRef, Vector, VectorRow
-from quarry.settings import MilvusSettings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus_connection import MilvusConnection
 from quarry.stores.rows import MAX_KEY, vector_row_fault
 

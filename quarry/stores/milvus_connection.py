@@ -18,7 +18,8 @@ from tenacity import (
 )
 
 from quarry.errors import QuarryError, StoreError, StoreUnavailable
-from quarry.settings import MilvusSettings
+from quarry.settings_stores import MilvusSettings
+from quarry.stores.tls import ca_file
 
 T = TypeVar("T")
 
@@ -50,6 +51,7 @@ class MilvusConnection:
         # It prints a traceback for every error that it also raises; ours go to the person once.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
         self._settings = settings
+        self._ca_file = ca_file(settings.ca_certs, "stores.milvus.ca_certs")
         self._address = address
         self._lock = threading.Lock()
         self._clients: dict[str, MilvusClient] = {}
@@ -90,6 +92,7 @@ class MilvusConnection:
             timeout=self._settings.timeout_s,
             dedicated=True,
             grpc_options=CHANNEL_OPTIONS,
+            server_pem_path=self._ca_file,
         )
 
     def close(self) -> None:
@@ -119,7 +122,8 @@ def translate(error: Exception, total_s: float) -> StoreError:
     """Our error for anything that the client raises."""
     if is_transient(error):
         return StoreUnavailable(
-            f"Milvus did not answer within {total_s:g} seconds; check that it runs and its address."
+            f"Milvus did not answer within {total_s:g} seconds; check that it runs, its address, "
+            "and with https:// its certificate (milvus.ca_certs)."
         )
     if is_missing_collection(error):
         return StoreError("Milvus has no collection for this generation; ingest something first.")

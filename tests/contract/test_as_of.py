@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quarry.settings import MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
 from quarry.stores.milvus import MilvusVectorStore

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quarry.settings import MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from quarry.stores.milvus_lite import server_address, vector_server
 from tests.contract.vector_store import MakeVectors, VectorStoreContract

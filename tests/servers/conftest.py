@@ -21,7 +21,7 @@ from loadtests.chaos.servers import (
     all_running,
 )
 from quarry import attempts, revisions
-from quarry.settings import ElasticsearchSettings, MilvusSettings
+from quarry.settings_stores import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.client import Cluster
 from tests.conftest import REPO, absent
 from tests.servers import counts

@@ -103,6 +103,11 @@ def test_a_secret_that_is_no_yaml_is_not_repeated(tmp_path: Path, value: str) ->
         ("generator: {max_tokens: 4096}", "context_tokens"),
         ("ingest: {write_workers: 2}", "Milvus Lite"),
         ("stores: {elasticsearch: {url: 'localhost:9200'}}", "http://"),
+        ("stores: {elasticsearch: {url: 'http://search'}}", "a host and a port"),
+        ("stores: {elasticsearch: {url: 'https://'}}", "a host and a port"),
+        ("stores: {elasticsearch: {url: 'http://search:door'}}", "a host and a port"),
+        ("stores: {elasticsearch: {ca_certs: ca.pem}}", "ca_certs needs a url"),
+        ("stores: {milvus: {ca_certs: ca.pem}}", "ca_certs needs a uri"),
     ],
 )
 def test_a_value_that_cannot_work_is_named_in_one_sentence(

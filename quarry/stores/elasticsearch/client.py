@@ -9,7 +9,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from quarry.addresses import shown
 from quarry.errors import MissingExtra, StoreError, StoreUnavailable
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
+from quarry.stores.tls import ca_file
 
 try:
     import elasticsearch as es
@@ -49,11 +50,13 @@ class Cluster:
 
     def __init__(self, settings: ElasticsearchSettings) -> None:
         key = settings.api_key.get_secret_value() if settings.api_key else None
+        ca = ca_file(settings.ca_certs, "stores.elasticsearch.ca_certs")
         self.settings = settings
         self._at = shown(settings.url)
         self.client = es.Elasticsearch(
             settings.url,
             api_key=key,
+            **({"ca_certs": ca} if ca else {}),
             request_timeout=settings.timeout_s,
             serializers={_Json.mimetype: _Json()},
             max_retries=0,  # ours have a total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
 
 KEYWORD = {"type": "keyword"}
 FILTERED = {"type": "keyword", "doc_values": False}

@@ -10,7 +10,7 @@ import elasticsearch as es
 
 from quarry.errors import Conflict
 from quarry.records import Generation
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import Cluster

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from quarry.settings import MilvusSettings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from tests.contract.vector_store import MakeVectors, VectorStoreContract
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from quarry.settings import ElasticsearchSettings, MilvusSettings
+from quarry.settings_stores import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.catalog import ElasticsearchCatalog
 from quarry.stores.elasticsearch.client import Cluster
 from quarry.stores.elasticsearch.text import ElasticsearchText

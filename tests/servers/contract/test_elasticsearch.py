@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from quarry.errors import StoreUnavailable
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
 from quarry.stores.elasticsearch.catalog import ElasticsearchCatalog
 from quarry.stores.elasticsearch.client import Cluster
 from quarry.stores.elasticsearch.registry import ElasticsearchRegistry

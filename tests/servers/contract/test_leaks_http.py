@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from quarry.access.principals import Users
 from quarry.models.fakes import FakeGenerator
 from quarry.records import Principal
-from quarry.settings import ElasticsearchSettings, MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import ElasticsearchSettings, MilvusSettings
 from quarry.stores.factory import Stores, open_stores
 from serve.engine import make_engine
 from serve.http.app import create_app

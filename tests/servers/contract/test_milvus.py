@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quarry.access.filters import ReadableBy
-from quarry.settings import MilvusSettings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from tests.contract.rows import DIMENSION, labels, vector_row
 from tests.servers.contract.milvus_server import MilvusServerContract

@@ -10,7 +10,7 @@ import pytest
 
 from quarry import revisions
 from quarry.ids import new_token
-from quarry.settings import ElasticsearchSettings, MilvusSettings
+from quarry.settings_stores import ElasticsearchSettings, MilvusSettings
 from quarry.stores.elasticsearch.catalog import ElasticsearchCatalog
 from quarry.stores.elasticsearch.client import Cluster
 from quarry.stores.elasticsearch.text import ElasticsearchText

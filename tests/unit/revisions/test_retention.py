@@ -14,7 +14,7 @@ from quarry import retention, revisions
 from quarry.errors import AsOfError
 from quarry.past import check_kept, check_time, parse_time, standing
 from quarry.records import Document, Kept
-from quarry.settings import StoreSettings
+from quarry.settings_stores import StoreSettings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryVectorStore
 from quarry.stores.sqlite import open_database

@@ -20,7 +20,8 @@ import pytest
 from loadtests.chaos.watch import watched
 from quarry import attempts, revisions
 from quarry.records import Principal
-from quarry.settings import MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryVectorStore
 from quarry.stores.milvus import MilvusVectorStore

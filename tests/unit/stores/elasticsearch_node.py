@@ -13,7 +13,7 @@ pytest.importorskip("elasticsearch")
 
 from elastic_transport import ApiResponseMeta, HttpHeaders, Urllib3HttpNode
 
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
 from quarry.stores.elasticsearch.client import Cluster
 
 SETTINGS = ElasticsearchSettings(total_s=0.3, timeout_s=0.1)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("elasticsearch")
 
 from quarry.errors import StoreError, StoreUnavailable
-from quarry.settings import ElasticsearchSettings
+from quarry.settings_stores import ElasticsearchSettings
 from quarry.stores.elasticsearch.text import ElasticsearchText
 from tests.unit.stores.elasticsearch_node import (
     PATIENT,

@@ -14,7 +14,7 @@ from pymilvus import exceptions as vendor
 from quarry.access import EVERYTHING
 from quarry.errors import StoreError, StoreUnavailable
 from quarry.ports import VectorStore
-from quarry.settings import MilvusSettings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from quarry.stores.milvus_connection import MilvusConnection, is_transient, translate
 from tests.contract.rows import DIMENSION, vector, vector_row

@@ -18,7 +18,8 @@ import pytest
 
 from quarry.access import EVERYTHING
 from quarry.errors import DataDirBusy, StoreError, StoreUnavailable
-from quarry.settings import MilvusSettings, Settings
+from quarry.settings import Settings
+from quarry.settings_stores import MilvusSettings
 from quarry.stores.milvus import MilvusVectorStore
 from quarry.stores.milvus_lite import server_address, vector_server, writer_lock
 from tests.contract.rows import DIMENSION, vector, vector_row

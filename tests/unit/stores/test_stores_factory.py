@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from quarry.errors import MissingExtra, StoreUnavailable
-from quarry.settings import Settings, StoreSettings
+from quarry.settings import Settings
+from quarry.settings_stores import StoreSettings
 from quarry.stores.factory import open_catalog, open_registry, open_stores
 from quarry.stores.memory import MemoryCatalog, MemoryRegistry, MemoryTextStore
 from quarry.stores.sqlite_catalog import SqliteCatalog
@@ -70,7 +71,8 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 def test_opening_one_kind_imports_no_other() -> None:
     program = """
 import sys
-from quarry.settings import Settings, StoreSettings
+from quarry.settings import Settings
+from quarry.settings_stores import StoreSettings
 from quarry.stores.factory import open_stores
 open_stores(Settings(stores=StoreSettings(text="memory", vectors="memory")), "g1")
 loaded = {name.partition(".")[0] for name in sys.modules}
