@@ -13,6 +13,7 @@ from quarry.text.marks import BRACKET, LABEL, MARK
 from serve.answering.markdown_code import CodeTracker
 
 _LONGEST_QUOTE = 500
+_WRITTEN = regex.compile(r"\[(?P<label>S\d{1,3})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,10 @@ class MarkWriter:
         self._held = ""
         self._before = ""
         self._code = CodeTracker()
-        self._length = 0
-        self._marks: list[Mark] = []
+        self._begun = False
+        self._behind_a_mark = False
         self.unknown = 0
         """Labels dropped because no source has them."""
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        """The marks in what came out so far, in order."""
-        return tuple(self._marks)
 
     def feed(self, text: str) -> str:
         """What can be shown already; the rest may be the start of a mark."""
@@ -91,8 +87,8 @@ class MarkWriter:
         gone, self._held = self._held[: mark.end() - kept], self._held[mark.end() - kept :]
         self._code.pass_over(gone)
         for label in known:
-            self._marks.append(Mark(self._length, label))
             self._show(f"[{label}]", shown)
+            self._behind_a_mark = True
         self.unknown += len(labels) - len(known)
         return True
 
@@ -103,10 +99,9 @@ class MarkWriter:
         return ahead.inside()
 
     def _is_apart(self, mark: regex.Match[str], before: str) -> bool:
-        last = (self._before + before)[-1:]
-        behind_a_mark = not before and bool(self._marks) and self._marks[-1].end == self._length
+        behind_a_mark = self._behind_a_mark and not before
         return mark.group().startswith("[") and (
-            behind_a_mark or not (last.isalnum() or last in ("_", ")", "]"))
+            behind_a_mark or not _is_name(self._before + before)
         )
 
     def _pass(self, length: int, shown: list[str]) -> None:
@@ -116,11 +111,32 @@ class MarkWriter:
         self._show(text, shown)
 
     def _show(self, text: str, shown: list[str]) -> None:
-        self._before = text[-1:] or self._before
-        if not self._length:
+        if not self._begun:
             text = text.lstrip()
-        self._length += len(text)
+        if text:
+            self._begun, self._behind_a_mark, self._before = True, False, text[-1]
         shown.append(text)
+
+
+def _is_name(before: str) -> bool:
+    """Whether a bracket after this would be an index."""
+    return before[-1:].isalnum() or before[-1:] in ("_", ")", "]")
+
+
+def marks_in(text: str, known: Collection[str]) -> list[Mark]:
+    """The marks of known sources in a text that is shown, as `MarkWriter` writes them, in order."""
+    code = CodeTracker()
+    found: list[Mark] = []
+    read = 0
+    for written in _WRITTEN.finditer(text):
+        code.pass_over(text[read : written.start()])
+        read = written.start()
+        behind_a_mark = bool(found) and found[-1].end == read
+        if written["label"] in known and (
+            behind_a_mark or not (code.inside() and _is_name(text[read - 1 : read]))
+        ):
+            found.append(Mark(read, written["label"]))
+    return found
 
 
 def _numbers(body: str) -> Iterator[int]:

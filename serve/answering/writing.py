@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from quarry.records import Evidence
 from quarry.text import REFUSAL
-from serve.answering.citations import Mark, MarkWriter
+from serve.answering.citations import Mark, MarkWriter, marks_in
 from serve.answering.links import LinkGuard, addresses
 
 _DECORATION = " \n\t\"'“”„«»*_>`"
@@ -16,17 +16,23 @@ _DECORATION = " \n\t\"'“”„«»*_>`"
 
 
 class AnswerWriter:
-    """Takes generated text in pieces, gives the text to show; how it is cut makes no difference."""
+    """Takes generated text in pieces, gives the text to show; how it is cut makes no difference.
+
+    Links are guarded last: where a mark is left out, what stood on its sides may become a link.
+    """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self._known = {item.label for item in evidence}
+        self._marks = MarkWriter(self._known)
         self._links = LinkGuard(addresses(evidence))
-        self._marks = MarkWriter({item.label for item in evidence})
+        self._ends = _Ends()
         self._gate = _RefusalGate()
+        self._shown: list[str] = []
 
     @property
     def marks(self) -> tuple[Mark, ...]:
         """Where the citations stand in all that was shown."""
-        return () if self._gate.refused else self._marks.marks
+        return () if self._gate.refused else tuple(marks_in("".join(self._shown), self._known))
 
     @property
     def unknown_citations(self) -> int:
@@ -40,12 +46,35 @@ class AnswerWriter:
 
     def feed(self, text: str) -> str:
         """What can be shown already."""
-        return self._gate.feed(self._marks.feed(self._links.feed(text)))
+        return self._show(self._links.feed(self._marks.feed(text)))
 
     def finish(self) -> str:
         """The rest; nothing may be fed afterwards."""
-        rest = self._marks.feed(self._links.finish()) + self._marks.finish()
-        return self._gate.feed(rest) + self._gate.finish()
+        rest = self._links.feed(self._marks.finish()) + self._links.finish()
+        return self._show(rest) + self._keep(self._gate.finish())
+
+    def _show(self, text: str) -> str:
+        return self._keep(self._gate.feed(self._ends.feed(text)))
+
+    def _keep(self, text: str) -> str:
+        self._shown.append(text)
+        return text
+
+
+class _Ends:
+    """Passes a text on without the white space at its ends, where something was left out."""
+
+    def __init__(self) -> None:
+        self._blank = ""
+        self._begun = False
+
+    def feed(self, text: str) -> str:
+        said = (self._blank + text).rstrip()
+        self._blank = (self._blank + text)[len(said) :]
+        if not self._begun:
+            said = said.lstrip()
+        self._begun = self._begun or bool(said)
+        return said
 
 
 class _RefusalGate:

@@ -14,6 +14,7 @@ from serve.answering.citations import (
     MarkWriter,
     cited_sentences,
     claims,
+    marks_in,
     quote,
     without_marks,
 )
@@ -71,7 +72,7 @@ SHAPES = {
 def written(*pieces: str) -> tuple[str, tuple[Mark, ...], int]:
     writer = MarkWriter(KNOWN)
     text = "".join(writer.feed(piece) for piece in pieces) + writer.finish()
-    return text, writer.marks, writer.unknown
+    return text, tuple(marks_in(text, KNOWN)), writer.unknown
 
 
 @pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())

