@@ -9,26 +9,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quarry.cli.catalog import need_index
 from quarry.cli.output import print_note
 from quarry.cli.progress import progress_display
+from quarry.cli.requests import Askers, request_of
 from quarry.cli.server import RunningServer
 from quarry.errors import ParseError, UsageError
-from quarry.records import DocState, Message, Mode, ParsedDocument, Principal, SearchRequest
+from quarry.records import DocState, ParsedDocument
 from quarry.settings import Settings
 from quarry.settings_file import model_name
+from quarry.settings_retrieval import RewriteSettings, SelectSettings
 
 if TYPE_CHECKING:
-    from evals.datasets.questions import Case
     from evals.measuring.judge import ModelJudge
+    from evals.running.observe import Ask
     from evals.running.system import System
     from ingest.summary import RunSummary
+    from quarry.stores.factory import Stores
     from serve.engine import Engine
+    from serve.models import LoadedModels
+    from serve.stage import Threads
 
+_PLAIN = {"select": SelectSettings(), "rewrite": RewriteSettings()}
+"""A search that gives what the index finds for the question as it is."""
 DEADLINE_S = 600.0
 """Quality is measured, not speed: no stage is skipped for want of time."""
 
@@ -104,13 +111,8 @@ def opening(
 @contextmanager
 def open_system(settings: Settings) -> Iterator[System]:
     """The index and models that the settings name, in this process. Raises as `open_engine`."""
-    from evals.measuring.corpus import Corpus
-    from evals.measuring.exact import ExactSearch
-    from evals.running.system import Inside, System
     from quarry.generations import open_live
     from quarry.stores.milvus_lite import vector_server
-    from serve.engine import make_engine
-    from serve.index import Index
     from serve.models import load_models
     from serve.stage import Threads
 
@@ -121,19 +123,42 @@ def open_system(settings: Settings) -> Iterator[System]:
         stack.callback(stores.close)
         threads = Threads()
         stack.callback(threads.close)
-        index = Index.of(generation.name, stores)
-        engine = make_engine(settings, index=index, models=models, threads=threads)
-        corpus = Corpus.read(stores.catalog, stores.text)
-        people = Askers(settings)
-        yield System(
-            ask=asking(engine, settings, people),
-            inside=Inside(
-                corpus=corpus,
-                people=people.of_case,
-                exact=lambda: ExactSearch(corpus, stores.vectors, models.embedder),
-                explain=engine.explain,
-            ),
-        )
+        yield system_over(settings, generation.name, stores, models, threads)
+
+
+def system_over(
+    settings: Settings, generation: str, stores: Stores, models: LoadedModels, threads: Threads
+) -> System:
+    """What is measured, over stores and models that are open already."""
+    from evals.measuring.corpus import Corpus
+    from evals.measuring.exact import ExactSearch
+    from evals.running.system import Inside, System
+    from serve.engine import make_engine
+    from serve.index import Index
+
+    def engine(settings: Settings) -> Engine:
+        index = Index.of(generation, stores)
+        return make_engine(settings, index=index, models=models, threads=threads)
+
+    asked, plain = engine(settings), changed(settings, _PLAIN)
+    corpus = Corpus.read(stores.catalog, stores.text)
+    people = Askers(settings)
+    return System(
+        ask=asking(asked, settings, people),
+        inside=Inside(
+            corpus=corpus,
+            people=lambda case: people.named(case.person, case.groups or None),
+            exact=lambda: ExactSearch(corpus, stores.vectors, models.embedder),
+            explain=asked.explain,
+            plain=asking(engine(plain), plain, people),
+        ),
+    )
+
+
+def changed(settings: Settings, retrieval: Mapping[str, Any]) -> Settings:
+    """The settings with other values in `retrieval`."""
+    update = {"retrieval": settings.retrieval.model_copy(update=dict(retrieval))}
+    return settings.model_copy(update=update)
 
 
 @contextmanager
@@ -198,50 +223,17 @@ def judge_of(settings: Settings) -> ModelJudge:
     return ModelJudge(OpenAIGenerator(generator), sent=settings.retrieval.evidence_chunks)
 
 
-class Askers:
-    """The users file, read once."""
-
-    def __init__(self, settings: Settings) -> None:
-        from quarry.access.principals import NOBODY_KNOWN, load_users
-
-        path = settings.access.users_file
-        self._users = load_users(path) if path else NOBODY_KNOWN
-
-    def of_case(self, case: Case) -> Principal:
-        return self.named(case.person, case.groups or None)
-
-    def named(self, user: str, groups: Sequence[str] | None) -> Principal:
-        principal = self._users.named(user) if user else Principal()
-        return principal if groups is None else replace(principal, groups=tuple(groups))
-
-
-def asking(engine: Engine, settings: Settings, people: Askers) -> Any:
+def asking(engine: Engine, settings: Settings, people: Askers) -> Ask:
     """An in-process `Ask` over an engine."""
     from serve.http.schemas import answer_json, search_json
 
     async def ask(endpoint: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        principal = people.named(body.get("as", ""), body.get("groups"))
-        request = request_of(settings, body, principal)
+        request = request_of(settings, body, people.of(body), deadline_s=DEADLINE_S)
         if endpoint == "search":
             return search_json(await engine.search(request))
         return answer_json(await engine.answer_whole(request))
 
     return ask
-
-
-def request_of(settings: Settings, body: Mapping[str, Any], principal: Principal) -> SearchRequest:
-    """What a server makes of the same body."""
-    return SearchRequest(
-        question=body["question"],
-        principal=principal,
-        mode=Mode(body.get("mode", Mode.HYBRID)),
-        top_k=body.get("top_k") or settings.retrieval.top_k,
-        filter=body.get("filter", ""),
-        all_versions=body.get("all_versions", False),
-        rerank=body.get("rerank", True),
-        conversation=tuple(Message(**turn) for turn in body.get("conversation", ())),
-        deadline_s=DEADLINE_S,
-    )
 
 
 def extracted(settings: Settings, documents: Sequence[Documents]) -> dict[str, str]:

@@ -12,21 +12,18 @@ import pytest
 
 from evals.datasets.questions import Kind, load_questions
 from evals.improving.diagnose import Means, Stage, diagnose
-from evals.measuring.corpus import Corpus
-from evals.measuring.exact import ExactSearch
 from evals.measuring.retrieval import Depths
 from evals.running.observe import Variant, request_body
-from evals.running.system import Inside, System, ann_recall
+from evals.running.system import System, ann_recall
 from examples.history import Build
 from ingest.chunking import Chunker
 from ingest.parsers.sandbox import ParserPool
-from quarry.cli.evaluating import Askers, asking, request_of
+from quarry.cli.evaluating import DEADLINE_S, system_over
+from quarry.cli.requests import request_of
 from quarry.models.counter import load_counter
 from quarry.settings import Settings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
-from serve.engine import make_engine
-from serve.index import Index
 from serve.models import load_models
 from serve.stage import Threads
 from tests.conftest import REPO
@@ -73,7 +70,7 @@ class World:
             depths=Depths(sent=8, reranked=20),
             candidates=20,
             make_request=lambda case: request_of(
-                SETTINGS, request_body(case, Variant()), people(case)
+                SETTINGS, request_body(case, Variant()), people(case), deadline_s=DEADLINE_S
             ),
         )
 
@@ -103,18 +100,8 @@ def world(shared_dir, tmp_path_factory):
     build = Build(stores=stores, models=models, chunker=chunker, parser=parser, settings=SETTINGS)
     for name, path in sources.items():
         build.add(name, path)
-    engine = make_engine(SETTINGS, index=Index.of("g1", stores), models=models, threads=threads)
-    corpus, askers = Corpus.read(stores.catalog, stores.text), Askers(SETTINGS)
-    assert len(corpus.documents) == 1498  # two abstracts of the neighbour are empty
-    system = System(
-        ask=asking(engine, SETTINGS, askers),
-        inside=Inside(
-            corpus=corpus,
-            people=askers.of_case,
-            exact=lambda: ExactSearch(corpus, vectors, models.embedder),
-            explain=engine.explain,
-        ),
-    )
+    system = system_over(SETTINGS, "g1", stores, models, threads)
+    assert len(system.inside.corpus.documents) == 1498  # two abstracts of the neighbour are empty
     questions = load_questions(folder / "questions.jsonl")
     yield World(system, vectors, [c for c in questions if c.kind is Kind.PARAPHRASE])
     parser.close()

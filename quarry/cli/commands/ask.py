@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,12 +16,10 @@ from quarry.cli.catalog import need_index
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.output import one_line, print_json, print_line, print_note
 from quarry.cli.render import answer_lines, search_lines
+from quarry.cli.requests import Askers, request_of, users_of
 from quarry.cli.server import RunningServer
-from quarry.records import Mode, Principal, SearchRequest
+from quarry.records import Mode
 from quarry.settings import Settings
-
-if TYPE_CHECKING:
-    from quarry.access.principals import Users
 
 Kind = Literal["search", "answer", "explain"]
 _WORTH_A_WORD_S = 2.0
@@ -156,7 +154,7 @@ class Reply:
 
 def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     """From a running server of the data folder if there is one, else from this process."""
-    request = request_of(settings, query)
+    request = request_of(settings, query, Askers(settings).of(query))
     from serve.finding.question import ask as check
 
     check(request, settings.retrieval)  # before a model is loaded or a server is asked
@@ -207,35 +205,6 @@ def print_reply(
             f"Loading the models took {reply.loading_s:.0f} s before that; "
             "while quarry serve runs, they stay loaded."
         )
-
-
-def request_of(settings: Settings, query: dict[str, Any]) -> SearchRequest:
-    """What a server makes of the same body."""
-    as_of = query.get("as_of")
-    return SearchRequest(
-        question=query["question"],
-        principal=principal_of(settings, query.get("as", ""), query.get("groups")),
-        mode=Mode(query["mode"]),
-        top_k=query.get("top_k") or settings.retrieval.top_k,
-        filter=query["filter"],
-        all_versions=query["all_versions"],
-        as_of=past.parse_time(as_of, datetime.now(UTC)) if as_of is not None else None,
-        deadline_s=settings.serve.deadline_s,
-    )
-
-
-def principal_of(settings: Settings, user: str, groups: list[str] | None) -> Principal:
-    """Who asks. Raises ConfigError for a users file that cannot be read."""
-    principal = users_of(settings).named(user) if user else Principal()
-    return principal if groups is None else replace(principal, groups=tuple(groups))
-
-
-def users_of(settings: Settings) -> Users:
-    """Raises ConfigError for a users file that cannot be read."""
-    from quarry.access.principals import NOBODY_KNOWN, load_users
-
-    path = settings.access.users_file
-    return load_users(path) if path else NOBODY_KNOWN
 
 
 def _note_unknown(settings: Settings, query: dict[str, Any]) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quarry.cli.catalog import need_index
-from quarry.cli.commands.ask import request_of
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
+from quarry.cli.evaluating import asking, changed
 from quarry.cli.output import print_json, print_line, print_table
+from quarry.cli.requests import Askers
 from quarry.errors import UsageError
 from quarry.settings import Settings
 from quarry.settings_retrieval import SelectSettings
@@ -22,10 +23,6 @@ from quarry.settings_retrieval import SelectSettings
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
     from evals.improving.calibrate import Scored
-
-
-DEADLINE_S = 600.0
-"""No stage is skipped for want of time."""
 
 
 def calibrate(
@@ -85,16 +82,8 @@ def _row(cut: Mapping[str, float]) -> Sequence[str]:
 def _collected(settings: Settings, cases: Sequence[Case]) -> list[Scored]:
     from evals.improving.calibrate import collect
     from serve.engine import open_engine
-    from serve.http.schemas import search_json
 
     need_index(settings)
-    plain = settings.model_copy(
-        update={"retrieval": settings.retrieval.model_copy(update={"select": SelectSettings()})}
-    )
+    plain = changed(settings, {"select": SelectSettings()})
     with open_engine(plain) as engine:
-
-        async def ask(_endpoint: str, body: dict[str, Any]) -> dict[str, Any]:
-            request = request_of(plain, {"filter": "", "all_versions": False, **body})
-            return search_json(await engine.search(replace(request, deadline_s=DEADLINE_S)))
-
-        return asyncio.run(collect(cases, ask))
+        return asyncio.run(collect(cases, asking(engine, plain, Askers(plain))))

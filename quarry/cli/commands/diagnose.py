@@ -10,8 +10,9 @@ import typer
 
 from quarry.cli.commands.evaluate import DocumentsOption, SetsArgument, chosen
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.evaluating import Documents, extracted, opening, request_of
+from quarry.cli.evaluating import DEADLINE_S, Documents, extracted, opening
 from quarry.cli.output import one_line, print_json, print_line
+from quarry.cli.requests import request_of
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def _diagnose(
         Means(
             depths=Depths(sent=retrieval.evidence_chunks, reranked=settings.reranker.depth),
             make_request=lambda case: request_of(
-                settings, request_body(case, Variant()), people(case)
+                settings, request_body(case, Variant()), people(case), deadline_s=DEADLINE_S
             ),
             candidates=max(retrieval.candidates, retrieval.top_k),
             extract=(lambda: extracted(settings, folders)) if folders else None,

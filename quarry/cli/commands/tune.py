@@ -11,7 +11,7 @@ import typer
 
 from quarry.cli.commands.evaluate import DocumentsOption, set_name
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.evaluating import Documents, opening
+from quarry.cli.evaluating import Documents, changed, opening
 from quarry.cli.output import print_json, print_line, print_note
 from quarry.settings import Settings
 
@@ -199,9 +199,7 @@ def _pools(settings: Settings, cases: list[Case], documents: list[str] | None) -
     from evals.running.observe import Variant
 
     folders = [Documents.parse(each) for each in documents or []]
-    plain = settings.retrieval.model_copy(update={"fusion_file": None})
-    searched = settings.model_copy(update={"retrieval": plain})
-    with opening(searched, folders)() as system:
+    with opening(changed(settings, {"fusion_file": None}), folders)() as system:
         return asyncio.run(pools(cases, system.ask, Variant(), _asked))
 
 

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from quarry.cli.catalog import NOTHING_YET
-from quarry.cli.commands.ask import principal_of, request_of
 from quarry.cli.main import run
+from quarry.cli.requests import Askers, request_of
 from quarry.errors import ConfigError
 from quarry.records import Principal
 from quarry.settings import AccessSettings, Settings, load_settings
 from quarry.stores.factory import open_registry
+
+NOBODY = Principal()
 
 
 @pytest.fixture
@@ -48,28 +50,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_person_has_the_groups_of_the_file_unless_others_are_given(
     settings: Settings, user: str, groups: list[str] | None, expected: Principal
 ) -> None:
-    assert principal_of(settings, user, groups) == expected
+    assert Askers(settings).named(user, groups) == expected
 
 
 def test_without_a_users_file_a_person_has_a_name_and_no_groups() -> None:
-    assert principal_of(Settings(), "mei", None) == Principal(user="mei")
+    assert Askers(Settings()).named("mei", None) == Principal(user="mei")
 
 
 def test_a_users_file_that_cannot_be_read_stops_the_question(tmp_path: Path) -> None:
     broken = Settings(access=AccessSettings(users_file=tmp_path / "none.yaml"))
     with pytest.raises(ConfigError):
-        principal_of(broken, "mei", None)
+        Askers(broken)
 
 
 def test_what_is_not_given_is_as_the_settings_say() -> None:
     body: dict[str, Any] = {"question": "q", "mode": "dense", "filter": "", "all_versions": True}
     settings = Settings()
-    request = request_of(settings, body)
+    request = request_of(settings, body, NOBODY)
     assert request.top_k == settings.retrieval.top_k
     assert request.deadline_s == settings.serve.deadline_s
     assert request.mode == "dense"
     assert request.all_versions
-    assert request_of(settings, {**body, "top_k": 3}).top_k == 3
+    assert request_of(settings, {**body, "top_k": 3}, NOBODY).top_k == 3
 
 
 @pytest.mark.parametrize("command", ["ask", "search"])
@@ -148,8 +150,8 @@ def test_a_time_that_cannot_be_gone_back_to_ends_in_one_sentence(
 
 def test_a_time_reaches_the_search() -> None:
     body = {"question": "q", "mode": "hybrid", "filter": "", "all_versions": False}
-    assert request_of(Settings(), body).as_of is None
-    request = request_of(Settings(), {**body, "as_of": "2026-01-31T14:30+01:00"})
+    assert request_of(Settings(), body, NOBODY).as_of is None
+    request = request_of(Settings(), {**body, "as_of": "2026-01-31T14:30+01:00"}, NOBODY)
     assert request.as_of == datetime(2026, 1, 31, 13, 30, tzinfo=UTC)
 
 

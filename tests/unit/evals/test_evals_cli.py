@@ -9,8 +9,9 @@ import pytest
 
 from evals.running.system import System as Opened
 from quarry.cli.commands import evaluate
-from quarry.cli.evaluating import Documents, described, request_of
+from quarry.cli.evaluating import Documents, described
 from quarry.cli.main import run
+from quarry.cli.requests import request_of
 from quarry.fusion import FEATURES, Fusion, save_fusion
 from quarry.records import Message, Mode, Principal
 from quarry.settings import Settings

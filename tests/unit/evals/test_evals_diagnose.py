@@ -8,14 +8,12 @@ import pytest
 
 from evals.improving.diagnose import Means, Stage, diagnose
 from evals.measuring.corpus import Corpus
-from evals.measuring.exact import ExactSearch
 from evals.measuring.retrieval import Depths
-from evals.running.system import Inside
-from evals.running.system import System as Opened
-from quarry.cli.evaluating import asking, request_of
+from quarry.cli.evaluating import system_over
+from quarry.cli.requests import request_of
 from quarry.models.fakes import FakeReranker
-from quarry.records import Principal
 from quarry.settings import Settings
+from serve.models import LoadedModels
 from tests.unit.evals.evals_world import case, refused
 from tests.unit.serve.serve_world import OneOf, Scripted, World
 
@@ -23,14 +21,6 @@ SETTINGS = Settings.model_validate(
     {"retrieval": {"evidence_chunks": 2, "candidates": 4, "top_k": 2}, "reranker": {"depth": 3}}
 )
 CASE = case(question="How many weeks of leave?", evidence=[["leave is 20 weeks"]])
-
-
-class People:
-    def of_case(self, the_case):
-        return Principal(user=the_case.person, groups=the_case.groups)
-
-    def named(self, user, groups):
-        return Principal(user=user, groups=tuple(groups or ()))
 
 
 def world(**parts):
@@ -42,22 +32,19 @@ def world(**parts):
 def walk(made, the_case=CASE, extract=None, groups=("staff",)):
     """The diagnosis of one case as a person of these groups; None if it passes."""
     the_case = the_case.model_copy(update={"groups": groups})
-    corpus = Corpus.read(made.stores.catalog, made.stores.text)
-    engine, people = made.engine(), People()
-    system = Opened(
-        ask=asking(engine, made.settings, people),
-        inside=Inside(
-            corpus=corpus,
-            people=people.of_case,
-            exact=lambda: ExactSearch(corpus, made.stores.vectors, made.embedder),
-            explain=engine.explain,
-        ),
+    models = LoadedModels(
+        embedder=made.embedder,
+        reranker=made.reranker,
+        generator=made.generator,
+        fallback=made.fallback,
     )
+    system = system_over(made.settings, "g1", made.stores, models, made.threads)
+    people = system.inside.people
     means = Means(
         depths=Depths(sent=2, reranked=3),
         candidates=4,
         make_request=lambda each: request_of(
-            made.settings, {"question": each.question, "filter": each.filter}, people.of_case(each)
+            made.settings, {"question": each.question, "filter": each.filter}, people(each)
         ),
         extract=extract,
     )

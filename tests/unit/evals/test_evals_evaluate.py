@@ -37,7 +37,7 @@ def contestant(label, corpus=None, *, depths=DEPTHS, judge=None):
     found = search_json(*["x"] * 5, "it is this")
     ask = System(search=dict.fromkeys("AB", found), answer=dict.fromkeys("AB", answer_json()))
     inside = corpus and Inside(
-        corpus=corpus, people=lambda _case: Principal(), exact=None, explain=None
+        corpus=corpus, people=lambda _case: Principal(), exact=None, explain=None, plain=None
     )
 
     @contextmanager
