@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quarry.errors import SourceNotFound, UsageError
-from quarry.text import clean
+from quarry.text import folded
 
 
 class Kind(StrEnum):
@@ -160,23 +160,18 @@ def evidence_ranks(case: Case, texts: Sequence[str]) -> list[int | None]:
 
     Texts and phrases are compared after cleaning, with white space and case ignored.
     """
-    folded = [fold(text) for text in texts]
+    held = [folded(text) for text in texts]
     return [
         next(
             (
                 rank
-                for rank, text in enumerate(folded, start=1)
-                if any(fold(phrase) in text for phrase in phrases)
+                for rank, text in enumerate(held, start=1)
+                if any(folded(phrase) in text for phrase in phrases)
             ),
             None,
         )
         for phrases in case.evidence
     ]
-
-
-def fold(text: str) -> str:
-    """Text as phrases are looked for in it: cleaned like documents, case and white space alike."""
-    return " ".join(clean(text).casefold().split())
 
 
 def first_error(error: ValidationError) -> str:

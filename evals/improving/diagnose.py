@@ -15,19 +15,35 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
-from evals.datasets.questions import Case, fold
+from evals.datasets.questions import Case
 from evals.measuring.corpus import Corpus
 from evals.measuring.exact import ExactSearch
 from evals.measuring.retrieval import Depths
 from evals.running.run import Plan, run_set
+from evals.running.runner import record_name
 from evals.running.system import Inside, System
 from quarry.access.check import Verdict
 from quarry.explanation import Expectation, Lost
-from quarry.records import Principal, SearchRequest
+from quarry.records import Document, Principal, SearchRequest
+from quarry.text import analyze, folded
 
 MakeRequest: TypeAlias = Callable[[Case], SearchRequest]
-Extract: TypeAlias = Callable[[], Mapping[str, str]]
-"""The text that the parsers get from every source document now, by address."""
+
+MOST_PASSAGES = 20
+"""Of a judged document that are looked for: those that share most words with the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the parsers get from the source documents now."""
+
+    texts: Mapping[str, str]
+    """By address."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why an address could not be read, or only in part."""
+
+
+Extract: TypeAlias = Callable[[], Sources]
 
 
 class Stage(StrEnum):
@@ -37,7 +53,8 @@ class Stage(StrEnum):
     SOURCE = "source"
     """No source document says it: the case is outdated, or the document is not there."""
     TEXT = "extracted text"
-    """A source says it, but the parser does not get it out, or the document was not indexed."""
+    """A source says it, or one that cannot be read may: the parser does not get it out, or the
+    document was not indexed."""
     CHUNKS = "chunks"
     """A document says it, but no chunk holds the phrase whole."""
     FILTER = "filter"
@@ -138,18 +155,39 @@ class _Walker:
         self._inside = inside
         self._means = means
         self._exact: ExactSearch | None = None
-        self._sources: dict[str, str] | None = None
+        self._sources: Sources | None = None
 
     async def walk(self, case: Case, reasons: Sequence[str]) -> Diagnosis:
-        losses: list[Loss] = []
-        if case.evidence:
-            explanation = await self._inside.explain(self._means.make_request(case), case.evidence)
-            losses = [self._loss(case, each) for each in explanation.expected]
+        losses = await self._documents(case) if case.relevant else await self._evidence(case)
         lost = [each.stage for each in losses if each.stage is not Stage.NONE]
         # All evidence arrived and the case failed all the same: the answer said something else.
-        default = Stage.ANSWER if case.evidence or case.status == "refused" else Stage.NONE
+        default = Stage.ANSWER if case.judged or case.status == "refused" else Stage.NONE
         stage = min(lost, key=ORDER.index, default=default)
         return Diagnosis(case=case, stage=stage, reasons=reasons, losses=losses)
+
+    async def _evidence(self, case: Case) -> list[Loss]:
+        if not case.evidence:
+            return []
+        explanation = await self._inside.explain(self._means.make_request(case), case.evidence)
+        return [self._loss(case, each) for each in explanation.expected]
+
+    async def _documents(self, case: Case) -> list[Loss]:
+        """Judged documents stand in for each other, so they are one piece: where the passage that
+        came furthest was lost."""
+        corpus = self._inside.corpus
+        names = [name for name, grade in case.relevant.items() if grade > 0]
+        texts = [text for each in corpus.named(names) for text in corpus.texts(each)]
+        if not names:
+            return []
+        if not texts:
+            named = {record_name(each.uri): each for each in corpus.unread}
+            failed = [named[name] for name in names if name in named]
+            return [replace(_not_indexed(failed or corpus.unread), phrase=names[0])]
+        words = set(analyze(case.question))
+        texts.sort(key=lambda text: -len(words.intersection(analyze(text))))
+        piece = tuple(texts[:MOST_PASSAGES])
+        explanation = await self._inside.explain(self._means.make_request(case), [piece])
+        return [replace(self._loss(case, each), phrase=names[0]) for each in explanation.expected]
 
     def _loss(self, case: Case, expected: Expectation) -> Loss:
         phrase = expected.phrases[0]
@@ -210,15 +248,16 @@ class _Walker:
                 phrase="", stage=Stage.FILTER, reason="unreadable for the asker", record=hidden
             )
         if self._means.extract is None:
-            reason = "no document in the index says it; --documents looks into the sources"
-            return Loss(phrase="", stage=Stage.SOURCE, reason=reason)
+            return _not_indexed(corpus.unread)
         return self._in_sources(expected.phrases, self._means.extract)
 
     def _in_sources(self, phrases: Sequence[str], extract: Extract) -> Loss:
         if self._sources is None:
-            self._sources = {address: fold(text) for address, text in extract().items()}
-        wanted = [fold(phrase) for phrase in phrases]
-        for address, text in self._sources.items():
+            found = extract()
+            texts = {address: folded(text) for address, text in found.texts.items()}
+            self._sources = Sources(texts=texts, unread=found.unread)
+        wanted = [folded(phrase) for phrase in phrases]
+        for address, text in self._sources.texts.items():
             if any(phrase in text for phrase in wanted):
                 return Loss(
                     phrase="",
@@ -226,10 +265,22 @@ class _Walker:
                     reason="a source says it and the index does not; run: quarry ingest",
                     record=address,
                 )
+        for address, why in self._sources.unread.items():
+            reason = f"only a source that cannot be read whole may say it ({why})"
+            return Loss(phrase="", stage=Stage.TEXT, reason=reason, record=address)
         return Loss(phrase="", stage=Stage.SOURCE, reason="no source document says it")
 
     def _principal(self, case: Case) -> Principal:
         return self._inside.people(case)
+
+
+def _not_indexed(unread: Sequence[Document]) -> Loss:
+    """No document of the index says it; `unread` are those that may."""
+    if unread:
+        reason = f"only a document that failed to be indexed may say it ({unread[0].error})"
+        return Loss(phrase="", stage=Stage.TEXT, reason=reason, record=unread[0].uri)
+    reason = "no document in the index says it; --documents looks into the sources"
+    return Loss(phrase="", stage=Stage.SOURCE, reason=reason)
 
 
 def _hidden(corpus: Corpus, phrases: Sequence[str], principal: Principal) -> str:

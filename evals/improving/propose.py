@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evals.datasets.questions import Case, Kind, first_error, fold
+from evals.datasets.questions import Case, Kind, first_error
 from quarry.errors import SourceNotFound, UsageError
 from quarry.ids import digest
+from quarry.text import folded
 
 DRAFT = "draft"
 """The slice of every draft; take it out when the case is accepted."""
@@ -74,15 +75,15 @@ def load_log(path: Path) -> list[Exchange]:
 
 def propose(log: Iterable[Exchange], known: Iterable[Case] = ()) -> Drafts:
     """One draft a question that was rated and that no case asks yet, liked ones first."""
-    seen = {fold(case.question) for case in known}
+    seen = {folded(case.question) for case in known}
     rated = sorted((each for each in log if each.rating), key=lambda each: each.rating == "down")
     lines: list[str] = []
     whole = skipped = 0
     for exchange in rated:
-        if fold(exchange.question) in seen:
+        if folded(exchange.question) in seen:
             skipped += 1
             continue
-        seen.add(fold(exchange.question))
+        seen.add(folded(exchange.question))
         draft = _draft(exchange)
         whole += _is_whole(draft)
         lines.append(json.dumps(draft, ensure_ascii=False))
@@ -98,7 +99,7 @@ def _draft(exchange: Exchange) -> dict[str, Any]:
     kind = Kind.UNANSWERABLE if status == "refused" else Kind.ANSWERABLE
     evidence = [[_phrase(each.quote)] for each in exchange.citations] if liked and answered else []
     draft: dict[str, Any] = {
-        "id": f"draft-{digest(fold(exchange.question), size=4)}",
+        "id": f"draft-{digest(folded(exchange.question), size=4)}",
         "question": exchange.question,
         "kind": kind.value,
         "evidence": [piece for piece in evidence if piece[0]],

@@ -66,6 +66,16 @@ class Corpus:
             if any(phrase in folded(chunk.text) for phrase in wanted)
         ]
 
+    def named(self, names: Collection[str]) -> list[Document]:
+        """Live documents by the names of `Case.relevant`."""
+        return [each for each in self.documents.values() if record_name(each.uri) in names]
+
+    def texts(self, document: Document) -> list[str]:
+        """Of its chunks, in order."""
+        span = range(document.chunk_count)
+        chunks = self._text.chunks(document.doc_id, document.revision, span)
+        return [chunk.text for chunk in chunks]
+
     def saying(self, phrases: Iterable[str]) -> list[Document]:
         """Live documents that say one of the phrases, be it across a border of chunks."""
         piece = tuple(phrases)

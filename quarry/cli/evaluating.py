@@ -7,7 +7,7 @@ what callers get.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,8 @@ from quarry.cli.output import print_note
 from quarry.cli.progress import progress_display
 from quarry.cli.requests import Askers, request_of
 from quarry.cli.server import RunningServer
-from quarry.errors import ParseError, UsageError
-from quarry.records import DocState, ParsedDocument
+from quarry.errors import UsageError
+from quarry.records import DocState
 from quarry.settings import Settings
 from quarry.settings_file import model_name
 from quarry.settings_retrieval import RewriteSettings, SelectSettings
@@ -234,32 +234,3 @@ def asking(engine: Engine, settings: Settings, people: Askers) -> Ask:
         return answer_json(await engine.answer_whole(request))
 
     return ask
-
-
-def extracted(settings: Settings, documents: Sequence[Documents]) -> dict[str, str]:
-    """The text that the parsers get from every document of the folders now, by address; a document
-    that cannot be parsed has none."""
-    from ingest.parsers.sandbox import ParserPool
-    from ingest.sources import open_source
-
-    parser = ParserPool(settings)
-    texts: dict[str, str] = {}
-    try:
-        for each in documents:
-            source = open_source(str(each.folder), name=each.source)
-            for item in source.list():
-                try:
-                    parsed = list(parser.parse(source.read(item), item))
-                except ParseError:
-                    continue
-                texts[item.uri] = "\n".join(_words(parsed))
-    finally:
-        parser.close()
-    return texts
-
-
-def _words(parsed: Iterable[ParsedDocument]) -> Iterator[str]:
-    for document in parsed:
-        for block in document.blocks:
-            yield block.text
-            yield from (" ".join(row) for row in block.rows)

@@ -10,7 +10,8 @@ import typer
 
 from quarry.cli.commands.evaluate import DocumentsOption, SetsArgument, chosen
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
-from quarry.cli.evaluating import DEADLINE_S, Documents, extracted, opening
+from quarry.cli.evaluating import DEADLINE_S, Documents, opening
+from quarry.cli.extracting import extracted
 from quarry.cli.output import one_line, print_json, print_line
 from quarry.cli.requests import request_of
 from quarry.settings import Settings

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from evals.datasets.questions import Case
 from evals.running.observe import Passage
+from quarry import ids
+from quarry.records import Document
+from quarry.revisions import record_failure
 
 
 def case(id="one", **given):
@@ -61,3 +64,12 @@ class System:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+
+def fail(world, name, state, **facts):
+    """Records that the document could not be read; what was served of it stays."""
+    doc_id = ids.doc_id("test", name)
+    base = world.stores.catalog.get([doc_id]).get(doc_id)
+    failed = Document(doc_id=doc_id, source="test", address=name, uri=name, acl=("public",),
+                      state=state, error="It is broken.", **facts)  # fmt: skip
+    record_failure(world.stores, base, failed)

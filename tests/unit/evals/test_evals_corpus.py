@@ -8,11 +8,9 @@ import pytest
 
 from evals.measuring.corpus import Corpus
 from evals.measuring.exact import ExactSearch
-from quarry import ids
 from quarry.access.check import Verdict
-from quarry.records import DocState, Document, Principal
-from quarry.revisions import record_failure
-from tests.unit.evals.evals_world import case
+from quarry.records import DocState, Principal
+from tests.unit.evals.evals_world import case, fail
 from tests.unit.serve.serve_world import World
 
 STAFF = Principal(groups=("staff",))
@@ -81,15 +79,6 @@ def test_a_document_not_yet_in_effect_does_not_make_a_case_outdated(world):
     corpus = Corpus.read(world.stores.catalog, world.stores.text)
     assert corpus.outdated([evidence("Leave is 20 weeks")]) == {}
     assert "one" in corpus.outdated([evidence("Leave is 24 weeks")])
-
-
-def fail(world, name, state, **facts):
-    """Records that the document could not be read; what was served of it stays."""
-    doc_id = ids.doc_id("test", name)
-    base = world.stores.catalog.get([doc_id]).get(doc_id)
-    failed = Document(doc_id=doc_id, source="test", address=name, uri=name, acl=("public",),
-                      state=state, error="It is broken.", **facts)  # fmt: skip
-    record_failure(world.stores, base, failed)
 
 
 @pytest.mark.parametrize(

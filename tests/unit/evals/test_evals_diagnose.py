@@ -6,15 +6,17 @@ import asyncio
 
 import pytest
 
-from evals.improving.diagnose import Means, Stage, diagnose
+from evals.improving.diagnose import Means, Sources, Stage, diagnose
 from evals.measuring.corpus import Corpus
 from evals.measuring.retrieval import Depths
-from quarry.cli.evaluating import system_over
+from quarry.cli.evaluating import Documents, system_over
+from quarry.cli.extracting import extracted
 from quarry.cli.requests import request_of
 from quarry.models.fakes import FakeReranker
+from quarry.records import DocState
 from quarry.settings import Settings
 from serve.models import LoadedModels
-from tests.unit.evals.evals_world import case, refused
+from tests.unit.evals.evals_world import case, fail, refused
 from tests.unit.serve.serve_world import OneOf, Scripted, World
 
 SETTINGS = Settings.model_validate(
@@ -87,9 +89,45 @@ def test_what_no_document_says_was_lost_at_the_source_or_in_its_text():
     never = case(question=CASE.question, evidence=[["leave is 30 weeks"]])
     made = world(generator=silent())
     assert stage(made, never) is Stage.SOURCE
-    assert stage(made, never, extract=lambda: {"a.md": "nothing"}) is Stage.SOURCE
-    found = walk(made, never, extract=lambda: {"a.md": "x", "b.md": "LEAVE  is 30\nweeks"})
+    assert stage(made, never, extract=lambda: Sources(texts={"a.md": "nothing"})) is Stage.SOURCE
+    both = {"a.md": "x", "b.md": "LEAVE  is 30\nweeks"}
+    found = walk(made, never, extract=lambda: Sources(texts=both))
     assert found.stage is Stage.TEXT and found.losses[0].record == "b.md"
+
+
+def test_what_only_an_unreadable_source_may_say_was_lost_by_its_text():
+    never = case(question=CASE.question, evidence=[["leave is 30 weeks"]])
+    made = world(generator=silent())
+    found = walk(made, never, extract=lambda: Sources(texts={}, unread={"a.pdf": "It is damaged."}))
+    assert found.stage is Stage.TEXT and found.losses[0].record == "a.pdf"
+    assert "It is damaged." in found.losses[0].reason
+    fail(made, "b.pdf", DocState.CORRUPT)
+    found = walk(made, never)
+    assert found.stage is Stage.TEXT and found.losses[0].record == "b.pdf"
+
+
+def test_the_folders_are_read_and_faults_are_kept(tmp_path):
+    (tmp_path / "leave.md").write_text("# Leave\n\nLeave is 20 weeks.\n")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
+    found = extracted(SETTINGS, [Documents(source=None, folder=tmp_path)])
+    texts = {address.rsplit("/", 1)[-1]: text for address, text in found.texts.items()}
+    assert "Leave is 20 weeks." in texts["leave.md"]
+    assert [each.rsplit("/", 1)[-1] for each in found.unread] == ["broken.pdf"]
+
+
+def test_a_judged_document_is_followed_like_evidence():
+    def judged(name):
+        return case(question=CASE.question, relevant={name: 1}, must=["never"])
+
+    assert stage(world(), judged("leave"), groups=()) is Stage.FILTER
+    assert stage(crowd(world(), 8), judged("leave")) is Stage.EMBEDDING
+    assert stage(crowd(world(), 3), judged("leave")) is Stage.FUSION
+    assert stage(world(generator=silent()), judged("leave")) is Stage.ANSWER
+    made = world()
+    found = walk(made, judged("nowhere"))
+    assert found.stage is Stage.SOURCE and found.losses[0].phrase == "nowhere"
+    fail(made, "broken.pdf", DocState.CORRUPT)
+    assert walk(made, judged("broken.pdf")).losses[0].record == "broken.pdf"
 
 
 def test_a_phrase_that_a_border_cuts_was_lost_by_the_chunks():
