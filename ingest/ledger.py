@@ -67,6 +67,8 @@ class _Account:
         """One state for the address: that of its documents, or partial if they differ."""
         if self.end and self.end.state is not DocState.INDEXED:
             return self.end.state, self.end.reason
+        if not self.states:  # all that it holds was deleted by hand
+            return DocState.INDEXED, ""
         if len(self.states) == 1:
             return next(iter(self.states)), self.reason
         return DocState.PARTIAL, self.reason

@@ -13,9 +13,9 @@ import structlog
 from ingest.chunking import Chunker, ChunkJob
 from ingest.documents import document_of, failed, head_of
 from ingest.parsers.remains import own_metadata
-from ingest.plan import documents_of
 from ingest.work import SERVED, Done, End, Row, Task, Work
 from quarry import ids
+from quarry.entries import documents_of
 from quarry.errors import ParseError, QuarryError
 from quarry.ports import Catalog, Parser, Source
 from quarry.records import Block, DocState, Document, ParsedDocument, SourceItem
@@ -43,6 +43,8 @@ class _Seen:
     """Equal marks, equal documents."""
     served: bool
     deleted: bool
+    by_hand: str | None
+    """Hash of the content that a person deleted; None: nobody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Reader:
             if reading.is_misjudged:  # by now the first reading has given its parser back
                 yield from self._read_records(task)
                 return
-            if reading.rows:
+            if reading.found:
                 yield _end_of(reading)
                 return
             fault = ParseError(DocState.EMPTY, _NO_TEXT)
@@ -169,6 +171,8 @@ class Reader:
                     return
                 document = self._document(task, parsed, reading.beside)
                 reading.found.add(document.doc_id)
+                if _stays_deleted(document, reading.before):
+                    continue
                 reading.rows += 1
                 yield _row(task, document, parsed, reading.before)
 
@@ -193,8 +197,10 @@ class Reader:
         document = self._document(task, parsed, reading.beside)
         if said is None:
             document = replace(document, acl=())
-        yield _row(task, document, parsed, before)
-        rows = reading.rows + 1
+        rows = reading.rows
+        if not _stays_deleted(document, before):
+            yield _row(task, document, parsed, before)
+            rows += 1
         for row in self._rows(unread):
             rights = replace(row, acl=document.acl, tenant=document.tenant)
             left = failed(rights, state, fault.reason)
@@ -232,8 +238,8 @@ class Reader:
     # ----------------------------------------------------------------------------- chunking
 
     def _works(self, drafts: Sequence[_Draft]) -> Iterator[Row]:
-        known = [draft.document.doc_id for draft in drafts if draft.seen]
-        bases = self._catalog.get(known) if known else {}
+        names = [draft.document.doc_id for draft in drafts]
+        bases = self._catalog.get(names) if names else {}
         jobs = [
             ChunkJob(
                 doc_id=draft.document.doc_id, head=head_of(draft.document), blocks=draft.blocks
@@ -243,13 +249,21 @@ class Reader:
         for draft, chunks in zip(drafts, self._chunker.chunk(jobs), strict=True):
             document = draft.document
             base = bases.get(document.doc_id)
-            if (base.serial if base else 0) != (draft.seen.serial if draft.seen else 0):
+            if _has_moved(draft.seen, base):
                 yield Done(task=draft.task, uri=document.uri, state=document.state, conflict=True)
             elif document.state in SERVED and not chunks:
                 document = failed(document, DocState.EMPTY, _NO_TEXT)
                 yield Work(task=draft.task, base=base, document=document)
             else:
                 yield Work(task=draft.task, base=base, document=document, chunks=chunks)
+
+
+def _has_moved(seen: _Seen | None, base: Document | None) -> bool:
+    """Whether another writer committed it since it was looked at. The tombstone under which
+    `verify` takes rows of an unknown document away is of no address, and so not seen by one."""
+    if seen is None:
+        return base is not None and bool(base.source)
+    return base is None or base.serial != seen.serial
 
 
 def _end_of(reading: _Reading) -> End:
@@ -279,12 +293,21 @@ def _row(
     return _Draft(task=task.number, seen=seen, document=document, blocks=blocks)
 
 
+def _stays_deleted(document: Document, before: Mapping[str, _Seen]) -> bool:
+    """Whether a person deleted what was read; what cannot be read does not tell, so it stays so."""
+    seen = before.get(document.doc_id)
+    if seen is None or seen.by_hand is None:
+        return False
+    return document.content_hash in ("", seen.by_hand)
+
+
 def _seen(row: Document) -> _Seen:
     return _Seen(
         serial=row.serial,
         mark=_mark(row),
         served=bool(row.revision),
         deleted=row.state is DocState.DELETED,
+        by_hand=row.content_hash if row.deleted_by_hand else None,
     )
 
 

@@ -7,24 +7,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ingest.ledger import Ledger
-from ingest.plan import documents_of
 from quarry import revisions
+from quarry.entries import documents_of
 from quarry.errors import Conflict, UsageError
 from quarry.ports import Catalog
 from quarry.records import DocState, Document
 from quarry.stores.factory import Stores
 
 
-def hide(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> list[Document]:
+def hide(
+    stores: Stores, documents: Iterable[Document], ledger: Ledger, *, by_hand: bool = False
+) -> list[Document]:
     """No reader finds them any more; their rows stay for now, so that moved texts keep vectors.
 
-    Gives those that stay, since another writer keeps changing them; the ledger names them.
+    `by_hand`: their source still has them. Gives those that stay, since another writer keeps
+    changing them; the ledger names them.
     """
     kept: list[Document] = []
     for document in documents:
         if document.state is DocState.DELETED:
             continue
-        if _bury(stores, document):
+        if _bury(stores, document, by_hand=by_hand):
             ledger.add_deleted(document.uri, document.chunk_count)
         else:
             ledger.name_taken(document.uri)
@@ -43,11 +46,13 @@ def sweep(stores: Stores, documents: Iterable[Document]) -> bool:
     return all_gone
 
 
-def delete(stores: Stores, documents: Iterable[Document], ledger: Ledger) -> list[Document]:
+def delete(
+    stores: Stores, documents: Iterable[Document], ledger: Ledger, *, by_hand: bool = False
+) -> list[Document]:
     """`hide`, then `sweep`; gives the documents that stay."""
     kept: list[Document] = []
     for document in documents:
-        kept += hide(stores, [document], ledger)
+        kept += hide(stores, [document], ledger, by_hand=by_hand)
         sweep(stores, stores.catalog.get([document.doc_id]).values())
     return kept
 
@@ -92,14 +97,14 @@ def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     return found
 
 
-def _bury(stores: Stores, document: Document) -> bool:
+def _bury(stores: Stores, document: Document, *, by_hand: bool) -> bool:
     """Whether it is hidden; tried once more if another writer was faster, then it is let be."""
     row: Document | None = document
     for _ in range(2):
         if row is None or row.state is DocState.DELETED:
             return True
         try:
-            revisions.bury(stores, row)
+            revisions.bury(stores, row, by_hand=by_hand)
             return True
         except Conflict:
             row = stores.catalog.get([document.doc_id]).get(document.doc_id)

@@ -18,10 +18,10 @@ from ingest.parsers.decoding import decode
 from ingest.parsers.markdown import front_matter
 from ingest.parsers.remains import own_metadata
 from ingest.parsers.routing import Format, named_format
-from ingest.plan import documents_of
 from ingest.work import Task
 from quarry import ids, revisions
 from quarry.attempts import BATCH_ROWS, batches
+from quarry.entries import documents_of
 from quarry.errors import Conflict, ParseError, QuarryError
 from quarry.ports import Parser, Source
 from quarry.records import DocState, Document, ParsedDocument

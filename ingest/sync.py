@@ -63,8 +63,8 @@ def run_sync(  # noqa: PLR0913 - by keyword, and each has a default
 def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> RunSummary:
     """Deletes documents by id, by uri, or all documents of an address.
 
-    They come back when their address changes and is ingested again. Raises UsageError, before
-    anything is deleted, if one of them is not there.
+    They come back when their content changes and is ingested again; other metadata or settings do
+    not bring them back. Raises UsageError, before anything is deleted, if one of them is not there.
     """
     need_lasting_stores(settings)
     started = time.monotonic()
@@ -76,7 +76,8 @@ def delete_documents(settings: Settings, *, doc_ids_or_uris: Sequence[str]) -> R
     ):
         found = removal.find(index.stores.catalog, doc_ids_or_uris)
         retention.advance(index.stores)
-        kept = {document.doc_id for document in removal.delete(index.stores, found, ledger)}
+        stay = removal.delete(index.stores, found, ledger, by_hand=True)
+        kept = {document.doc_id for document in stay}
         gone = [document for document in found if document.doc_id not in kept]
         removal.uncount(index.stores.catalog, gone)
         retention.expire(index.stores)

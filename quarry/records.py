@@ -103,6 +103,9 @@ class Document:
     indexed_at: datetime | None = None
     committed_at: datetime | None = None
     """When this row was committed, by the clock of who committed it."""
+    deleted_by_hand: bool = False
+    """A tombstone that a person made, though its source still has the document: it stays one until
+    the content is another than that of `content_hash`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

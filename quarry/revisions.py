@@ -138,15 +138,22 @@ def record_failure(stores: Stores, base: Document | None, document: Document) ->
     return commit_row(stores, base, failed)
 
 
-def bury(stores: Stores, document: Document) -> Document:
+def bury(stores: Stores, document: Document, *, by_hand: bool = False) -> Document:
     """Commits the tombstone: gone for readers at once; `delete` of it takes its rows away.
 
     Until then the vectors of its rows can be used again, for a document that has moved. A
-    tombstone is given back as it is. Raises Conflict.
+    tombstone is given back as it is. `by_hand`: not because its source lost it. Raises Conflict.
     """
     if document.state is DocState.DELETED and not document.revision:
         return document
-    tombstone = replace(document, state=DocState.DELETED, revision="", error="", chunk_count=0)
+    tombstone = replace(
+        document,
+        state=DocState.DELETED,
+        revision="",
+        error="",
+        chunk_count=0,
+        deleted_by_hand=by_hand,
+    )
     return commit_row(stores, document, tombstone)
 
 

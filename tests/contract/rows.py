@@ -134,6 +134,7 @@ def full_document(doc: str = "d1") -> Document:
         acl=("hr", "user:ana"),
         metadata=metadata,
         chunk_count=7,
+        deleted_by_hand=True,
     )
 
 

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from ingest.stages import Encoder
 from ingest.work import Row
 from quarry.errors import ModelError
-from quarry.stores.milvus_lite import vector_server
-from tests.e2e.ingest_world import InProcessParsers, World
+from tests.e2e.ingest_world import World
 
 RECORDS = '{{"_id": "1", "text": "One.", "acl": {acl}}}\n{{"_id": "2", "text": "Two."}}\n'
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("ingest.parsers.sandbox.ParserPool", InProcessParsers)
-    made = World(tmp_path)
-    with vector_server(made.settings):
-        made.write("a.md", "# A\n\nFirst in order.\n")
-        made.write("b.md", "# B\n\nSalaries.\n")
-        made.write("c.html", "<html><body><p>Salaries too.</p></body></html>")
-        made.write("d.jsonl", RECORDS.format(acl='["public", "hr"]'))
-        made.sync()
-        yield made
+@pytest.fixture(autouse=True)
+def filled(world: World) -> None:
+    world.write("a.md", "# A\n\nFirst in order.\n")
+    world.write("b.md", "# B\n\nSalaries.\n")
+    world.write("c.html", "<html><body><p>Salaries too.</p></body></html>")
+    world.write("d.jsonl", RECORDS.format(acl='["public", "hr"]'))
+    world.sync()
 
 
 def stopped_run(world: World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,16 +24,8 @@ from quarry.errors import (
 )
 from quarry.records import DocState, Document, SourceItem
 from quarry.stores.factory import Stores
-from quarry.stores.milvus_lite import vector_server, writer_lock
-from tests.e2e.ingest_world import InlinePipeline, InProcessParsers, NoPipeline, World
-
-
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("ingest.parsers.sandbox.ParserPool", InProcessParsers)
-    made = World(tmp_path)
-    with vector_server(made.settings):  # one owner for the whole test: it takes a second to start
-        yield made
+from quarry.stores.milvus_lite import writer_lock
+from tests.e2e.ingest_world import InlinePipeline, NoPipeline, World
 
 
 def filled(world: World, count: int = 4) -> World:
@@ -426,7 +417,7 @@ def test_a_deletion_that_lost_to_another_writer_is_made_by_the_next_run(
     records.write_text('{"_id": "2", "text": "Two."}')
     world.remove("page1.md")
 
-    def always_first(stores: Stores, document: Document) -> Document:
+    def always_first(stores: Stores, document: Document, *, by_hand: bool) -> Document:
         raise Conflict("It moved.")
 
     with monkeypatch.context() as patch:

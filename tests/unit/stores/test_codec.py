@@ -44,6 +44,13 @@ def test_an_empty_document_comes_back_equal() -> None:
     assert codec.document_from_json(row) == document
 
 
+def test_a_document_that_an_earlier_version_wrote_is_read() -> None:
+    document = Document(doc_id="d", source="s", address="a", uri="u", state=DocState.DELETED)
+    row = through_json(codec.document_to_json(document))
+    del row["deleted_by_hand"]
+    assert codec.document_from_json(row) == document
+
+
 def test_a_chunk_comes_back_equal_with_and_without_pages() -> None:
     for pages in ((2, 3), None):
         chunk = Chunk(

@@ -1,0 +1,85 @@
+"""What the entries of a source say it holds, against the documents that the catalog has of it.
+
+An entry outlives the rows that it counts if a catalog is emptied or put back from an older copy.
+By the entry alone its address would never be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from quarry import ids
+from quarry.ports import Catalog
+from quarry.records import DocState, Document, SourceEntry
+
+MARK = "/"
+"""Address of the entry that describes the source itself; a listed address is never like this."""
+UNFINISHED = "unfinished"
+"""Recipe of that entry while a run over the source has not come to its end."""
+LOST = "The index lost documents or rows of it; it is read again."
+"""Reason of an entry whose address has to be read again."""
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """An address of which documents are lost."""
+
+    entry: SourceEntry
+    there: int
+    """Documents that the catalog still has of it, tombstones not counted."""
+
+
+def shortfalls(catalog: Catalog, source: str) -> Iterator[Shortfall]:
+    """Entries that count more documents than there are; holds a page of them at a time.
+
+    A tombstone is no loss of an address that holds one document, and none while a run is
+    unfinished, which hides what is gone before it forgets the entries.
+    """
+    entries = (entry for entry in catalog.entries(source) if entry.documents)
+    while page := list(islice(entries, _PAGE)):
+        single = {_doc_id(entry) for entry in page if entry.documents == 1}
+        found = catalog.get(single)
+        for entry in page:
+            if _doc_id(entry) in found and entry.documents == 1:
+                continue
+            live, buried = _counted(documents_of(catalog, source, entry.address))
+            if live >= entry.documents:
+                continue
+            if catalog.entry(source, entry.address) != entry:  # a run is at it
+                continue
+            forgiven = entry.documents == 1 or is_unfinished(catalog, source)
+            if live + (buried if forgiven else 0) < entry.documents:
+                yield Shortfall(entry, live)
+
+
+def lost(entry: SourceEntry, there: int) -> SourceEntry:
+    """The entry of an address that has to be read again, whatever its change mark says.
+
+    `there`: documents that the catalog still has of it.
+    """
+    return replace(entry, tag="", recipe="", state=DocState.FAILED, documents=there, reason=LOST)
+
+
+def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:
+    """Catalog rows of all sources, of one, or of one address; tombstones included."""
+    after = ""
+    while page := catalog.scan(source=source, address=address, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].doc_id
+
+
+def is_unfinished(catalog: Catalog, source: str) -> bool:
+    mark = catalog.entry(source, MARK)
+    return mark is not None and mark.recipe == UNFINISHED
+
+
+def _doc_id(entry: SourceEntry) -> str:
+    return ids.doc_id(entry.source, entry.address)
+
+
+def _counted(documents: Iterable[Document]) -> tuple[int, int]:
+    buried = [document.state is DocState.DELETED for document in documents]
+    return len(buried) - sum(buried), sum(buried)

@@ -1,0 +1,91 @@
+"""What a person deleted stays deleted until its content changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.ingest_world import World
+
+TEXT = "# A\n\nThe word is zebra.\n"
+
+
+@pytest.fixture(autouse=True)
+def deleted(world: World) -> None:
+    world.write("a.md", TEXT)
+    world.write("b.md", "# B\n\nIt stays.\n")
+    world.write("c.jsonl", '{"_id": "1", "text": "One."}\n{"_id": "2", "text": "Two."}\n')
+    world.sync()
+    assert world.delete("a.md", "c.jsonl#1").deleted == 2
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))
+
+
+def set_acl(world: World) -> None:
+    world.overrides["sources"] = {"default": {"default_acl": ["public", "staff"]}}
+
+
+def turn_ocr_off(world: World) -> None:
+    world.overrides["ingest"] = {"parse_workers": 1, "ocr": False}
+
+
+CHANGES: dict[str, Callable[[World], object]] = {
+    "touched": lambda world: touch(world.folder / "a.md"),
+    "folder metadata": lambda world: world.write("_meta.yaml", "owner: x\n"),
+    "sidecar": lambda world: world.write("a.md.meta.yaml", "acl: [public, staff]\n"),
+    "settings of the source": set_acl,
+    "other parsers": turn_ocr_off,
+    "another record": lambda world: world.write(
+        "c.jsonl", '{"_id": "1", "text": "One."}\n{"_id": "2", "text": "Two!"}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_what_was_deleted_by_hand_stays_so_while_its_content_is_the_same(
+    world: World, change: Callable[[World], object]
+) -> None:
+    change(world)
+    summary = world.sync()
+    assert (summary.listed, summary.exit_code) == (2, 0)
+    assert set(world.rows()) == {"b.md", "c.jsonl#2"}
+    assert world.found("zebra") == set()
+    assert (world.sync().listed, world.is_clean()) == (2, True)
+
+
+def test_it_stays_deleted_when_its_file_could_not_be_read_for_a_while(world: World) -> None:
+    for content in (b"\x00\x01\x02\xff\xfe\x00" * 50, TEXT.encode()):
+        (world.folder / "a.md").write_bytes(content)
+        assert world.sync().exit_code == 0
+        assert "a.md" not in world.rows()
+
+
+def test_it_comes_back_with_other_content(world: World) -> None:
+    world.write("a.md", f"{TEXT}More.\n")
+    world.write("c.jsonl", '{"_id": "1", "text": "Another."}\n{"_id": "2", "text": "Two."}\n')
+    assert world.sync().indexed == 2
+    assert set(world.rows()) == {"a.md", "b.md", "c.jsonl#1", "c.jsonl#2"}
+    assert not world.row("a.md").deleted_by_hand
+    assert world.found("zebra") == {"a.md"}
+
+
+def test_all_documents_of_a_file_of_records_stay_deleted(world: World) -> None:
+    world.delete("c.jsonl")
+    touch(world.folder / "c.jsonl")
+    assert (world.sync().listed, world.sync().listed) == (1, 1)
+
+
+def test_a_file_that_was_gone_comes_back_as_before(world: World) -> None:
+    """Its source took it out, so that its source may give it back."""
+    text = world.folder / "b.md"
+    content = text.read_text()
+    text.unlink()
+    world.sync()
+    text.write_text(content)
+    assert world.sync().indexed == 1
+    assert "b.md" in world.rows()
