@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingest.sources import LeftOut
+from quarry.entries import MARK, UNFINISHED, documents_of, lost, shortfalls
 from quarry.errors import UsageError
 from quarry.ids import digest
 from quarry.ports import Catalog
 from quarry.records import DocState, Document, SourceEntry, SourceItem
 from quarry.settings import IngestSettings, Settings
 
-MARK = "/"
-"""Address of the entry that describes the source itself; a listed address is never like this."""
-_UNFINISHED = "unfinished"
 _LIMITED = frozenset({DocState.TOO_LARGE, DocState.TIMED_OUT})
-_PAGE = 1000
 _NAMED = 3
 """Addresses that an error names."""
 
@@ -99,7 +96,7 @@ def known(catalog: Catalog, source: str) -> Known:
         source=source,
         entries=found,
         origins=_origins(mark),
-        unfinished=mark.recipe == _UNFINISHED,
+        unfinished=mark.recipe == UNFINISHED,
     )
 
 
@@ -110,7 +107,7 @@ def put_mark(catalog: Catalog, source: str, origins: Sequence[str], *, unfinishe
             source=source,
             address=MARK,
             tag=digest(*origins),
-            recipe=_UNFINISHED if unfinished else "",
+            recipe=UNFINISHED if unfinished else "",
             state=DocState.INDEXED,
             documents=0,
             reason="\n".join(origins),
@@ -244,6 +241,20 @@ def with_orphans(catalog: Catalog, before: Known) -> Known:
     return replace(before, entries=entries)
 
 
+def with_lost(catalog: Catalog, before: Known, documents: int) -> Known:
+    """Marks the entries whose documents the catalog has lost, so that they are read again.
+
+    `documents`: all that the catalog has. Only if these are too few, each entry is looked at.
+    """
+    if documents >= before.documents:
+        return before
+    entries = dict(before.entries)
+    for each in shortfalls(catalog, before.source):
+        if each.entry.address in entries:
+            entries[each.entry.address] = lost(each.entry, each.there)
+    return replace(before, entries=entries)
+
+
 def states(catalog: Catalog, plan: Plan) -> Counter[DocState]:
     """All documents that the plan leaves alone, by state."""
     counted = Counter(plan.unchanged)
@@ -251,14 +262,6 @@ def states(catalog: Catalog, plan: Plan) -> Counter[DocState]:
         found = documents_of(catalog, plan.source, address)
         counted.update(row.state for row in found if row.state is not DocState.DELETED)
     return counted
-
-
-def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:
-    """Catalog rows of all sources, of one, or of one address; tombstones included."""
-    after = ""
-    while page := catalog.scan(source=source, address=address, after=after, limit=_PAGE):
-        yield from page
-        after = page[-1].doc_id
 
 
 def _is_current(entry: SourceEntry, item: SourceItem, recipe: Recipe) -> bool:

@@ -1,9 +1,9 @@
 """Compares catalog, text rows and vectors, names every difference, and mends what can be mended.
 
 First the documents, in the order of their ids: the rows of a few at a time are read from both
-stores and held against the catalog. Then all rows of both stores, in their order, for those of
-documents that the catalog does not know. Memory holds one page of each, and grows only with the
-addresses that must be read again.
+stores and held against the catalog. Then the entries, for documents that the catalog has lost.
+Then all rows of both stores, in their order, for those of documents that the catalog does not know.
+Memory holds one page of each, and grows only with the addresses that must be read again.
 
 It is right while others write: a document that moved between two reads is looked at again.
 """
@@ -16,13 +16,14 @@ from itertools import groupby
 
 from quarry import ids, retention
 from quarry.access.compile import labels_of
+from quarry.entries import shortfalls
 from quarry.errors import Conflict
 from quarry.past import revisions_of, visible
 from quarry.ports import TextStore, VectorStore
 from quarry.records import DocState, Document, Kept, RowRef
 from quarry.stores.factory import Stores
 from quarry.verify_repair import Facts, Repairer, address_of, needs_reading
-from quarry.verify_report import Book, Difference, Kind, Progress, VerifyReport
+from quarry.verify_report import Book, Difference, Kind, Progress, Reread, VerifyReport
 
 PAGE_DOCUMENTS = 100
 PAGE_ROWS = 1000
@@ -46,6 +47,7 @@ def verify(
     book = Book(progress or (lambda _: None))
     check = _Check(stores, book, Repairer(stores) if repair else None, kept)
     check.documents()
+    check.entries()
     check.rows("text", stores.text)
     check.rows("vectors", stores.vectors)
     if repair:
@@ -59,6 +61,8 @@ class _Check:
         self._book = book
         self._repairer = repairer
         self._kept = kept
+        self._lost = False
+        """Whether the catalog lost documents, whose rows may be among those of none."""
 
     # ------------------------------------------------------------------------- by document
 
@@ -105,6 +109,21 @@ class _Check:
         self._book.note(found, mended.kinds, mended.reread)
         return True
 
+    # --------------------------------------------------------------------------- by address
+
+    def entries(self) -> None:
+        catalog = self._stores.catalog
+        for source in catalog.sources():
+            for found in shortfalls(catalog, source):
+                self._lost = True
+                address = found.entry.address
+                lost = Difference(
+                    kind=Kind.LOST_DOCUMENTS, doc_id="", uri=address, text_rows=0, vector_rows=0
+                )
+                self._book.note([lost], reread=Reread(source=source, address=address))
+                if self._repairer:
+                    self._repairer.mark_lost(found)
+
     # ----------------------------------------------------------------------------- by row
 
     def rows(self, stage: str, store: TextStore | VectorStore) -> None:
@@ -129,7 +148,15 @@ class _Check:
                     tuple(vectors.get(name, ())),
                 )
                 if _is_first(stage, facts, after, page[-1].row_id):
-                    self._note(facts, [_difference(Kind.ROWS_OF_NO_DOCUMENT, facts)])
+                    self._note_stray(facts)
+
+    def _note_stray(self, facts: Facts) -> None:
+        """Rows of lost documents are kept until these have been read again: their vectors serve."""
+        found = [_difference(Kind.ROWS_OF_NO_DOCUMENT, facts)]
+        if self._lost:
+            self._book.note(found)
+        else:
+            self._note(facts, found)
 
 
 def _pages(stores: Stores) -> Iterator[list[Document]]:

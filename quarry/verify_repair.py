@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from quarry import ids, revisions
 from quarry.attempts import commit_row, delete_rows
+from quarry.entries import LOST, Shortfall, documents_of, lost
 from quarry.records import DocState, Document, RowRef, SourceEntry
 from quarry.stores.factory import Stores
 from quarry.verify_report import Kind, Reread
@@ -20,11 +21,11 @@ from quarry.verify_report import Kind, Reread
 RELABELLED = "relabelled"
 """The meta_hash of a document whose rows carry the catalog's labels again; no metadata has it, so
 the next ingest still compares."""
-LOST_ROWS = "The stores lost rows of it; it is read again."
+UNREAD = "unread"
+"""The recipe of a document that has to be written again; no parser has it."""
 
 _SWEPT = frozenset({Kind.REPLACED_ROWS, Kind.ROWS_OF_DELETED, Kind.UNFINISHED_ROWS})
 _LOST = frozenset({Kind.MISSING_TEXT, Kind.MISSING_VECTORS})
-_PAGE = 1000
 
 
 class Facts(NamedTuple):
@@ -58,7 +59,6 @@ class Repairer:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._marked: set[Reread] = set()
 
     def mend(self, facts: Facts, kinds: Collection[Kind]) -> Mended:
         """What was wrong is named by `kinds`; gives which of them are right now."""
@@ -97,32 +97,19 @@ class Repairer:
 
         What is left of the document stays served until then.
         """
-        if document.content_hash:
-            commit_row(self._stores, document, replace(document, content_hash=""))
-        address = address_of(document)
-        if address not in self._marked:
-            self._marked.add(address)
-            self._stores.catalog.put_entry(
-                SourceEntry(
-                    source=document.source,
-                    address=document.address,
-                    tag="",
-                    recipe="",
-                    state=DocState.FAILED,
-                    documents=self._documents_at(address),
-                    reason=LOST_ROWS,
-                )
-            )
+        if document.recipe != UNREAD:
+            commit_row(self._stores, document, replace(document, recipe=UNREAD))
+        catalog, address = self._stores.catalog, address_of(document)
+        entry = catalog.entry(document.source, document.address) or _entry(document)
+        if entry.reason != LOST:
+            rows = documents_of(catalog, document.source, document.address)
+            live = sum(row.state is not DocState.DELETED for row in rows)
+            catalog.put_entry(lost(entry, live))
         return address
 
-    def _documents_at(self, address: Reread) -> int:
-        count, after = 0, ""
-        while page := self._stores.catalog.scan(
-            source=address.source, address=address.address, after=after, limit=_PAGE
-        ):
-            count += sum(row.state is not DocState.DELETED for row in page)
-            after = page[-1].doc_id
-        return count
+    def mark_lost(self, found: Shortfall) -> None:
+        """Makes the next ingest read an address of which the catalog lost documents."""
+        self._stores.catalog.put_entry(lost(found.entry, found.there))
 
 
 def needs_reading(facts: Facts, kinds: Collection[Kind]) -> bool:
@@ -132,6 +119,17 @@ def needs_reading(facts: Facts, kinds: Collection[Kind]) -> bool:
 
 def address_of(document: Document) -> Reread:
     return Reread(source=document.source, address=document.address)
+
+
+def _entry(document: Document) -> SourceEntry:
+    return SourceEntry(
+        source=document.source,
+        address=document.address,
+        tag="",
+        recipe="",
+        state=DocState.FAILED,
+        documents=0,
+    )
 
 
 def _counted(facts: Facts) -> int:

@@ -31,6 +31,9 @@ class Kind(StrEnum):
     """Vectors of the served revision that are not there."""
     CHUNK_COUNT = "chunk_count"
     """The catalog counts fewer chunks than the served revision has, or serves none."""
+    LOST_DOCUMENTS = "lost_documents"
+    """An address of which the catalog has fewer documents than its last reading gave: the catalog
+    was emptied, or put back from an older copy. Counted by address."""
     OLD_LABELS = "old_labels"
     """Rows carry the labels from before an ACL was narrowed; the catalog keeps readers out."""
 
@@ -71,7 +74,7 @@ class VerifyReport:
     text_rows: int
     vector_rows: int
     found: Mapping[str, int]
-    """Differences by kind, counted by document."""
+    """Differences by kind, counted by document; `lost_documents` by address."""
     repaired: Mapping[str, int]
     """How many of them are mended now."""
     differences: tuple[Difference, ...]

@@ -38,7 +38,7 @@ def sync_from(
     if page is None:
         return _remove(stores, base) if base else None
     document = document_of(name, page)
-    if base and base.revision and base.content_hash == document.content_hash:
+    if base and base.revision and _content(base) == _content(document):
         if base.meta_hash == document.meta_hash:
             return revisions.settle(stores, base)
         return revisions.change_labels(stores, base, document).document
@@ -50,6 +50,11 @@ def sync_from(
         chunks=chunks,
         vectors=vectors_of(stores, chunks, embed),
     ).document
+
+
+def _content(row: Document) -> tuple[str, str]:
+    """The recipe too: `verify --repair` marks by it what has to be written again."""
+    return row.content_hash, row.recipe
 
 
 def _remove(stores: Stores, base: Document) -> Document | None:

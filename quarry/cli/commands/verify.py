@@ -66,13 +66,16 @@ def report_json(report: VerifyReport) -> dict[str, Any]:
 
 def report_lines(report: VerifyReport, *, repair: bool) -> Iterator[str]:
     """Counts, then each kind of difference, then the first differences one by one."""
+    from quarry.verify_report import Kind
+
     yield (
         f"Compared {report.documents} documents, {report.text_rows} text rows and "
         f"{report.vector_rows} vectors in {duration(report.seconds)}."
     )
     for kind, count in report.found.items():
         mended = report.repaired.get(kind, 0)
-        yield f"  {kind:<20} {count} documents{f', {mended} mended' if repair else ''}"
+        what = "addresses" if kind == Kind.LOST_DOCUMENTS else "documents"
+        yield f"  {kind:<20} {count} {what}{f', {mended} mended' if repair else ''}"
     for each in report.differences[:_SHOWN]:
         rows = f"{each.text_rows} text rows, {each.vector_rows} vectors"
         name = one_line(each.uri) or each.doc_id

@@ -71,7 +71,7 @@ def sync(stores: Stores, page: Page | None, doc: str = DOC) -> None:
         )
         return
     served = base if base and base.revision else None
-    if served and served.content_hash == document.content_hash and served.state == document.state:
+    if served and _mark(served) == _mark(document):
         if served.meta_hash == document.meta_hash:
             revisions.settle(stores, served)
         else:
@@ -81,6 +81,10 @@ def sync(stores: Stores, page: Page | None, doc: str = DOC) -> None:
     vectors = revisions.known_vectors(stores, [chunk.text_hash for chunk in chunks])
     vectors |= {c.text_hash: embed(c.text) for c in chunks if c.text_hash not in vectors}
     revisions.commit_revision(stores, base=base, document=document, chunks=chunks, vectors=vectors)
+
+
+def _mark(row: Document) -> tuple[str, str, str]:
+    return row.content_hash, row.recipe, row.state.value
 
 
 def document_of(page: Page, doc: str = DOC) -> Document:
