@@ -114,7 +114,8 @@ def verdict(
 
     `siblings` are the documents of its series (`Catalog.series`), of which only the current ones
     are shown, unless `all_versions` is set or the filter names `version` or `effective`. Drafts and
-    withdrawn documents are shown only if the filter names `status`.
+    withdrawn documents are shown only if the filter names `status`. A series is one of its source:
+    who may write to one source must not be able to hide what another one says.
     """
     if not may_read(principal, document):
         return Verdict.UNREADABLE
@@ -127,7 +128,8 @@ def verdict(
         return Verdict.ADMITTED
     if not document.series:
         return Verdict.ADMITTED if _in_effect(document, today) else Verdict.SUPERSEDED
-    family = {each.doc_id: each for each in siblings} | {document.doc_id: document}
+    family = {each.doc_id: each for each in siblings if each.source == document.source}
+    family[document.doc_id] = document
     current = current_of_series(family.values(), principal=principal, today=today)
     shown = any(each.doc_id == document.doc_id for each in current)
     return Verdict.ADMITTED if shown else Verdict.SUPERSEDED

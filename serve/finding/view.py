@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from quarry import past
 from quarry.access.check import Verdict, current_of_series, grants, verdict
 from quarry.ports import Catalog
 from quarry.records import Document
 from serve.finding.question import Asked
+
+Series: TypeAlias = tuple[str, str]
+"""A source and the name of one of its series; those of two sources are two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +31,12 @@ class View:
         """Reads the rows, as of the time that is asked about, and the series they are of."""
         documents = _documents(catalog, doc_ids, asked)
         current = {
-            series: current_of_series(family, principal=asked.principal, today=asked.today)
-            for series, family in _families(catalog, documents, asked).items()
+            name: current_of_series(family, principal=asked.principal, today=asked.today)
+            for name, family in _families(catalog, documents, asked).items()
         }
         admitted, passed_over, successors = {}, {}, set()
         for doc_id, document in documents.items():
-            siblings = current.get(document.series, ())
+            siblings = current.get(_series(document), ())
             said = _verdict(asked, document, siblings)
             if said is Verdict.ADMITTED:
                 admitted[doc_id] = document
@@ -75,18 +79,24 @@ def _siblings(catalog: Catalog, names: Collection[str], asked: Asked) -> Iterato
         yield from _documents(catalog, catalog.members(names), asked).values()
 
 
+def _series(document: Document) -> Series:
+    return document.source, document.series
+
+
 def _families(
     catalog: Catalog, documents: Mapping[str, Document], asked: Asked
-) -> dict[str, list[Document]]:
+) -> dict[Series, list[Document]]:
     """All documents of each series; rows that were read already stand for themselves, so that two
     reads cannot show two states of one document."""
-    wanted = {document.series for document in documents.values() if document.series}
-    families: dict[str, dict[str, Document]] = defaultdict(dict)
-    for each in _siblings(catalog, wanted, asked) if wanted else ():
-        families[each.series][each.doc_id] = each
+    wanted = {_series(document) for document in documents.values() if document.series}
+    names = {series for _, series in wanted}
+    families: dict[Series, dict[str, Document]] = defaultdict(dict)
+    for each in _siblings(catalog, names, asked) if names else ():
+        if _series(each) in wanted:
+            families[_series(each)][each.doc_id] = each
     for document in documents.values():
         for family in families.values():
             family.pop(document.doc_id, None)
         if document.series:
-            families[document.series][document.doc_id] = document
-    return {series: list(family.values()) for series, family in families.items()}
+            families[_series(document)][document.doc_id] = document
+    return {name: list(family.values()) for name, family in families.items()}

@@ -28,8 +28,8 @@ NOBODY = Principal()
 
 
 def document(name: str = "d", **fields: object) -> Document:
-    values = {"revision": "00000000-aa", "acl": ("public",), **fields}
-    return Document(doc_id=name, source="wiki", address=name, uri=name, **values)  # type: ignore[arg-type]
+    values = {"source": "wiki", "revision": "00000000-aa", "acl": ("public",), **fields}
+    return Document(doc_id=name, address=name, uri=name, **values)  # type: ignore[arg-type]
 
 
 def shown(
@@ -112,6 +112,16 @@ def test_only_the_highest_version_of_a_series_is_shown() -> None:
 
 def test_documents_outside_a_series_do_not_compete() -> None:
     assert shown([document("a", version="1"), document("b", version="2")]) == {"a", "b"}
+
+
+def test_a_series_of_another_source_is_another_series() -> None:
+    leave = document("hr", source="hr", series="leave", version="2")
+    claimed = document("wiki", source="wiki", series="leave", version="999")
+    assert shown([leave, claimed]) == {"hr", "wiki"}
+    assert shown([leave, claimed, document("old", source="hr", series="leave", version="1")]) == {
+        "hr",
+        "wiki",
+    }
 
 
 def test_other_versions_are_shown_when_they_are_asked_for() -> None:

@@ -69,11 +69,10 @@ class World:
         pages = facts.pop("pages", None)
         document = Document(
             doc_id=doc_id,
-            source="test",
             address=name,
             uri=name,
             title=facts.pop("title", name),
-            **{"acl": ("public",), **facts},
+            **{"source": "test", "acl": ("public",), **facts},
         )
         chunks = [
             chunk_of(doc_id, n, text, header=header, section=section, pages=pages)

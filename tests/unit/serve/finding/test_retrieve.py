@@ -202,6 +202,16 @@ async def test_a_version_that_may_not_be_read_does_not_hide_the_one_that_may() -
     assert names(await world.search("leave weeks", groups=["staff"])) == ["new"]
 
 
+@pytest.mark.parametrize("filter", ["", "source = hr"])
+async def test_another_source_does_not_hide_a_document_by_a_higher_version(filter: str) -> None:
+    world = World()
+    world.add("old", "leave is 12 weeks", source="hr", series="leave", version="1")
+    world.add("new", "leave is 20 weeks", source="hr", series="leave", version="2")
+    world.add("claim", "leave is one day", source="wiki", series="leave", version="999")
+    found = sorted(names(await world.search("leave weeks", filter=filter)))
+    assert found == (["new"] if filter else ["claim", "new"])
+
+
 async def test_a_version_that_is_not_in_effect_yet_waits() -> None:
     world = World()
     tomorrow = datetime.now(UTC).date() + timedelta(days=2)
