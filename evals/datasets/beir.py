@@ -6,11 +6,13 @@ The layout is described at https://github.com/beir-cellar/beir/wiki/Load-your-cu
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evals.datasets.files import lines_of, text_of
 from quarry.errors import SourceNotFound, UsageError
 
 
@@ -24,6 +26,8 @@ class BeirDataset:
     """Text of each judged question."""
     qrels: Mapping[str, Mapping[str, int]]
     """Judgements by question and document; every question here is in `queries`."""
+    unjudged: int = 0
+    """Questions of the collection that have no judgement and are not in `queries`."""
 
 
 def load_beir(folder: Path, split: str = "test") -> BeirDataset:
@@ -52,37 +56,35 @@ def load_beir(folder: Path, split: str = "test") -> BeirDataset:
         corpus=corpus,
         queries={query_id: texts[query_id] for query_id in texts if query_id in judged},
         qrels=judged,
+        unjudged=len(texts) - len(judged),
     )
 
 
 def _queries(path: Path) -> Iterator[tuple[str, str]]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                yield str(record["_id"]), str(record["text"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise UsageError(
-                    f"{path}, line {number}: a query is a JSON object with '_id' and 'text'."
-                ) from error
+    for number, line in lines_of(path):
+        try:
+            record = json.loads(line)
+            yield str(record["_id"]), str(record["text"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"{path}, line {number}: a query is a JSON object with '_id' and 'text'."
+            ) from error
 
 
 def _qrels(path: Path) -> dict[str, dict[str, int]]:
     judged: dict[str, dict[str, int]] = {}
-    with path.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter="\t"), start=1):
-            if not row or (number == 1 and row[-1].strip() == "score"):
-                continue
-            try:
-                query_id, document_id, score = row
-                judged.setdefault(query_id, {})[document_id] = int(score)
-            except ValueError as error:
-                raise UsageError(
-                    f"{path}, line {number}: a judgement is query-id, corpus-id and a whole "
-                    "number, with tabs between."
-                ) from error
+    lines = io.StringIO(text_of(path), newline="")
+    for number, row in enumerate(csv.reader(lines, delimiter="\t"), start=1):
+        if not row or (number == 1 and row[-1].strip() == "score"):
+            continue
+        try:
+            query_id, document_id, score = row
+            judged.setdefault(query_id, {})[document_id] = int(score)
+        except ValueError as error:
+            raise UsageError(
+                f"{path}, line {number}: a judgement is query-id, corpus-id and a whole "
+                "number, with tabs between."
+            ) from error
     if not judged:
         raise UsageError(f"{path} holds no judgements.")
     return judged

@@ -6,22 +6,15 @@ many, else by its uri. Questions without judgements are left out and counted.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from evals.datasets.beir import load_beir
-from evals.datasets.questions import Case, Kind, first_error
+from evals.datasets.questions import Case, Kind
+from evals.datasets.sheets import from_csv
+from evals.datasets.trec import read_qrels, read_topics
 from quarry.errors import SourceNotFound, UsageError
-
-LISTS = {"groups": ",", "slices": ",", "must": "\n", "must_not": "\n"}
-"""Columns of a CSV file that hold several values, and what is between them."""
-ALTERNATIVES = " | "
-"""Between alternative phrases of one piece of evidence; pieces are on lines of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,124 +27,53 @@ class Imported:
 def import_set(path: Path, qrels: Path | None = None, split: str = "test") -> Imported:
     """A BEIR folder, a .csv file, or a file of TREC topics with its qrels.
 
-    Raises SourceNotFound, or UsageError naming file and line.
+    Raises SourceNotFound, or UsageError naming file and line, or if no question is judged.
     """
     if path.is_dir():
-        return from_beir(path, split)
-    if not path.is_file():
+        made = from_beir(path, split)
+    elif not path.is_file():
         raise SourceNotFound(f"There is no file or folder at {path}.")
-    if qrels is not None:
-        return from_trec(path, qrels)
-    if path.suffix.lower() == ".csv":
-        return from_csv(path)
-    raise UsageError(f"{path} is no folder and no .csv file; TREC topics need --qrels FILE.")
+    elif qrels is not None:
+        made = from_trec(path, qrels)
+    elif path.suffix.lower() == ".csv":
+        cases, unjudged = from_csv(path)
+        made = Imported(cases=cases, unjudged=unjudged)
+    else:
+        raise UsageError(f"{path} is no folder and no .csv file; TREC topics need --qrels FILE.")
+    if not made.cases:
+        raise UsageError(
+            f"Nothing in {path} says what is right for any of its {made.unjudged} questions; "
+            "judge some first."
+        )
+    return made
 
 
 def from_beir(folder: Path, split: str = "test") -> Imported:
     dataset = load_beir(folder, split)
-    cases = [_judged(query, text, dataset.qrels[query]) for query, text in dataset.queries.items()]
-    return _split(cases, len(cases))
+    made = _imported(dataset.queries, dataset.qrels)
+    return Imported(cases=made.cases, unjudged=made.unjudged + dataset.unjudged)
 
 
 def from_trec(topics: Path, qrels: Path) -> Imported:
-    """Topics are lines of `ID<TAB>QUESTION`; qrels lines of `ID ITERATION DOCUMENT GRADE`."""
-    if not qrels.is_file():
-        raise SourceNotFound(f"There is no file at {qrels}.")
-    judged = _trec_qrels(qrels)
-    texts = dict(_topics(topics))
+    """Topics as `evals.datasets.trec` reads them; every judged one must be there."""
+    judged = read_qrels(qrels)
+    texts = read_topics(topics)
     unknown = judged.keys() - texts.keys()
     if unknown:
         raise UsageError(f"{qrels} judges topic '{min(unknown)}', which is not in {topics}.")
-    cases = [_judged(topic, text, judged.get(topic, {})) for topic, text in texts.items()]
-    return _split(cases, len(texts))
+    return _imported(texts, judged)
 
 
-def from_csv(path: Path) -> Imported:
-    """One case a row; columns are the keys of a case, `question` at least.
-
-    Without an `id` the row's number is one; without a `status`, rows with evidence, documents or
-    `must` are answered and the others refused.
-    """
-    cases: list[Case] = []
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        _check_columns(path, rows.fieldnames or [])
-        for number, row in enumerate(rows, start=1):
-            given = {key: value.strip() for key, value in row.items() if key and value}
-            try:
-                cases.append(Case.model_validate(_case(given, number)))
-            except ValidationError as error:
-                raise UsageError(f"{path}, line {rows.line_num}: {first_error(error)}.") from error
-    if not cases:
-        raise UsageError(f"{path} holds no questions.")
-    return Imported(cases=cases, unjudged=0)
-
-
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    known = Case.model_fields.keys() - {"conversation", "relevant"}
-    unknown = [name for name in columns if name not in known]
-    if unknown or "question" not in columns:
-        raise UsageError(
-            f"{path}, line 1: a set has a column 'question' and any of {', '.join(sorted(known))}"
-            + (f"; '{unknown[0]}' is none of them." if unknown else ".")
-        )
-
-
-def _case(given: Mapping[str, str], number: int) -> dict[str, Any]:
-    case: dict[str, Any] = dict(given)
-    for key, between in LISTS.items():
-        if key in given:
-            case[key] = [part.strip() for part in given[key].split(between) if part.strip()]
-    if "evidence" in given:
-        lines = (line.strip() for line in given["evidence"].splitlines())
-        case["evidence"] = [
-            [phrase.strip() for phrase in line.split(ALTERNATIVES)] for line in lines if line
-        ]
-    answered = bool(case.get("evidence") or case.get("must"))
-    case.setdefault("id", f"row-{number}")
-    case.setdefault("status", "answered" if answered else "refused")
-    refused = case["status"] == "refused"
-    case.setdefault("kind", (Kind.UNANSWERABLE if refused else Kind.ANSWERABLE).value)
-    return case
-
-
-def _judged(query: str, text: str, grades: Mapping[str, int]) -> Case | None:
-    relevant = {document: max(0, grade) for document, grade in grades.items()}
-    if not any(relevant.values()):
-        return None
-    return Case(id=query, question=text, kind=Kind.ANSWERABLE, relevant=relevant, status="answered")
-
-
-def _split(cases: Sequence[Case | None], asked: int) -> Imported:
-    kept = [case for case in cases if case is not None]
-    return Imported(cases=kept, unjudged=asked - len(kept))
-
-
-def _topics(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in _lines(path):
-        topic, tab, text = line.partition("\t")
-        if not (topic.strip() and tab and text.strip()):
-            raise UsageError(f"{path}, line {number}: a topic is its id, a tab, and the question.")
-        yield topic.strip(), text.strip()
-
-
-def _trec_qrels(path: Path) -> dict[str, dict[str, int]]:
-    judged: dict[str, dict[str, int]] = {}
-    for number, line in _lines(path):
-        try:
-            topic, _, document, grade = line.split()
-            judged.setdefault(topic, {})[document] = int(grade)
-        except ValueError as error:
-            raise UsageError(
-                f"{path}, line {number}: a judgement is topic, iteration, document and a whole "
-                "number, with blanks between."
-            ) from error
-    if not judged:
-        raise UsageError(f"{path} holds no judgements.")
-    return judged
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line.strip():
-            yield number, line.rstrip("\r")
+def _imported(
+    questions: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]]
+) -> Imported:
+    """A case for each question that something is relevant to."""
+    cases = []
+    for query, text in questions.items():
+        relevant = {name: max(0, grade) for name, grade in judgements.get(query, {}).items()}
+        if any(relevant.values()):
+            case = Case(
+                id=query, question=text, kind=Kind.ANSWERABLE, relevant=relevant, status="answered"
+            )
+            cases.append(case)
+    return Imported(cases=cases, unjudged=len(questions) - len(cases))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from evals.datasets.files import lines_of
 from quarry.errors import SourceNotFound, UsageError
 from quarry.text import folded
 
@@ -114,9 +115,7 @@ def load_questions(path: Path) -> list[Case]:
     if not path.is_file():
         raise SourceNotFound(f"There is no question set at {path}.")
     cases: dict[str, Case] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, line in lines_of(path):
         try:
             case = Case.model_validate_json(line)
         except ValidationError as error:

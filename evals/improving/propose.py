@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evals.datasets.files import lines_of
 from evals.datasets.questions import Case, Kind, first_error
 from quarry.errors import SourceNotFound, UsageError
 from quarry.ids import digest
@@ -63,9 +64,7 @@ def load_log(path: Path) -> list[Exchange]:
     if not path.is_file():
         raise SourceNotFound(f"There is no log at {path}.")
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, line in lines_of(path):
         try:
             found.append(Exchange.model_validate_json(line))
         except ValidationError as error:
