@@ -24,6 +24,9 @@ def noting(folder: str, name: str, settings: Any, *_: Any) -> Any:
 
     from quarry.models.fakes import FakeEmbedder, FakeGenerator, FakeReranker
 
+    class FakeEntailment:
+        name = "fake"
+
     context = ray.get_runtime_context()
     facts = {
         "resources": {k: v for k, v in context.get_assigned_resources().items() if k == "GPU"},
@@ -31,7 +34,12 @@ def noting(folder: str, name: str, settings: Any, *_: Any) -> Any:
         "group": context.get_placement_group_id(),
     }
     Path(folder, f"{name}.json").write_text(json.dumps(facts), encoding="utf-8")
-    makers = {"embedder": FakeEmbedder, "reranker": FakeReranker, "generator": FakeGenerator}
+    makers = {
+        "embedder": FakeEmbedder,
+        "reranker": FakeReranker,
+        "generator": FakeGenerator,
+        "entailment": FakeEntailment,
+    }
     return makers[name]()
 
 
@@ -57,9 +65,10 @@ def main(settings_file: str, folder: str, result_file: str) -> None:
         log_to_driver=False,
         _node_ip_address="127.0.0.1",
     )
-    make = {name: partial(noting, folder, name) for name in ("embedder", "reranker", "generator")}
+    models = ("embedder", "reranker", "generator", "entailment")
+    make = {name: partial(noting, folder, name) for name in models}
     serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
-    serve.run(build(settings, "token", Loaders(**make, entailment=make["reranker"])))
+    serve.run(build(settings, "token", Loaders(**make)))
     replicas = {
         path.stem: json.loads(path.read_text(encoding="utf-8"))
         for path in Path(folder).glob("*.json")
@@ -69,8 +78,9 @@ def main(settings_file: str, folder: str, result_file: str) -> None:
         for group in placement_group_table().values()
         if group["state"] == "CREATED"
     ]
-    free = ray.available_resources().get("GPU", 0.0)
-    result = {"replicas": replicas, "groups": groups, "free": free}
+    left = ray.available_resources()
+    free = left.get("GPU", 0.0)
+    result = {"replicas": replicas, "groups": groups, "free": free, "cores": 4 - left["CPU"]}
     Path(result_file).write_text(json.dumps(result), encoding="utf-8")
     serve.shutdown()
     ray.shutdown()

@@ -41,23 +41,27 @@ def test_the_gpu_configuration_is_placed_as_written(tmp_path: Path) -> None:
         tmp_path,
         embedder={"model": "fake", "gpus": 0.25},
         reranker={"kind": "fake", "gpus": 0.5},
+        answers={"entailment": {"model": "fake", "gpus": 0.25}},
         generator={"kind": "vllm", "model": "m", "vllm": {"tensor_parallel_size": 2}},
     )
     replicas = found["replicas"]
     assert {name: each["resources"] for name, each in replicas.items()} == {
         "embedder": {"GPU": 0.25},
         "reranker": {"GPU": 0.5},
+        "entailment": {"GPU": 0.25},
         "generator": {"GPU": 2.0},
     }
     assert replicas["generator"]["group"] is not None
     assert replicas["embedder"]["group"] is None
     assert found["groups"] == [{"bundles": [{"CPU": 0.2, "GPU": 2.0}], "strategy": "STRICT_PACK"}]
-    shared = {replicas["embedder"]["visible"], replicas["reranker"]["visible"]}
+    shared = {replicas[name]["visible"] for name in ("embedder", "reranker", "entailment")}
     own = set(replicas["generator"]["visible"].split(","))
-    assert len(shared) == 1, "two fractions of one GPU are on one GPU"
+    assert len(shared) == 1, "fractions of one GPU are on one GPU"
     assert len(own) == 2
     assert not own & shared, "nobody shares the generator's GPUs"
-    assert found["free"] == pytest.approx(4 - 0.25 - 0.5 - 2)
+    assert found["free"] == pytest.approx(4 - 0.25 - 0.5 - 0.25 - 2)
+    cores = {"gateway": 0.1, "retriever": 0.2, "embedder": 0.4, "reranker": 0.4}
+    assert found["cores"] == pytest.approx(sum(cores.values()) + 0.2 + 0.2)
 
 
 def test_the_cpu_configuration_asks_for_no_gpu(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,6 +37,11 @@ ACLS = (
 def mark(number: int) -> str:
     """A word that occurs nowhere else; letters only, so that it is no identifier."""
     return "zq" + "".join(chr(ord("a") + int(digit)) for digit in f"{number:05d}") + "qz"
+
+
+GLOSSARY = Path(__file__).with_name("glossary.yaml")
+GLOSSARY_MARKS = {"default": mark(0), "north": mark(1)}
+"""The word of the glossary that only questions of this tenant may bring up."""
 
 
 # -------------------------------------------------------------------------------------- corpora
@@ -185,6 +191,15 @@ class Ask:
     outage: str
     expected: int
     """Number of the document whose mark an explanation is asked about."""
+    said: tuple[str, ...] = ()
+    """What was said before, by the person and the assistant in turn."""
+
+    @property
+    def conversation(self) -> list[dict[str, str]]:
+        roles = ("user", "assistant")
+        return [
+            {"role": roles[turn % 2], "content": content} for turn, content in enumerate(self.said)
+        ]
 
     def body(self) -> dict[str, Any]:
         """The request as the HTTP API takes it."""
@@ -197,6 +212,7 @@ class Ask:
             "rerank": self.rerank,
             "as": self.who.user,
             "groups": list(self.who.groups),
+            "conversation": self.conversation,
         }
         if self.endpoint == "explain":
             body["expect"] = [mark(self.expected * 100 + 1), "words that nobody wrote"]
@@ -252,4 +268,5 @@ def asks(corpus: Corpus) -> st.SearchStrategy[Ask]:
         endpoint=st.sampled_from(ENDPOINTS),
         outage=st.sampled_from(OUTAGES),
         expected=st.sampled_from([doc.number for doc in corpus.docs]),
+        said=st.lists(_text, max_size=3).map(tuple),
     )

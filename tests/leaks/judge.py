@@ -29,6 +29,7 @@ def count(ask: Ask, corpus: Corpus, reply: str) -> None:
     """Adds one case to the tally."""
     tally["cases"] += 1
     tally["errors"] += reply.startswith('{"error"')
+    tally["rewritten"] += '"detail": {"question": ' in reply and '"follow_up"' not in reply
     tally["replies"] += bool(told(reply))
     words = set(ask.question.split())
     seen = {doc.number for doc in corpus.shown(ask)}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from quarry.errors import QuarryError
 from quarry.models.fakes import FakeGenerator
-from quarry.records import Mode, Prompt, SearchRequest
+from quarry.records import Message, Mode, Prompt, SearchRequest
 from quarry.settings import Settings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
@@ -27,7 +27,7 @@ from serve.engine import Engine, make_engine
 from serve.http.explanations import explanation_json
 from serve.http.schemas import answer_json, search_json
 from serve.index import Index
-from tests.leaks.cases import Ask, Corpus, asks, corpora
+from tests.leaks.cases import GLOSSARY, GLOSSARY_MARKS, Ask, Corpus, asks, corpora
 from tests.leaks.judge import count, leaked, tally
 from tests.leaks.world import (
     EMBEDDER,
@@ -49,6 +49,10 @@ OPTIONS = (
     {"retrieval": {"select": {"long_context": True}}},
     {
         "retrieval": {"rewrite": {"hyde": True, "multi_query": 2}},
+        "generator": {"kind": "fake"},
+    },
+    {
+        "retrieval": {"rewrite": {"follow_up": True, "glossary_file": str(GLOSSARY)}},
         "generator": {"kind": "fake"},
     },
 )
@@ -88,6 +92,7 @@ def request_of(ask: Ask) -> SearchRequest:
         filter=ask.filter.text,
         all_versions=ask.all_versions,
         rerank=ask.rerank,
+        conversation=tuple(Message(**turn) for turn in ask.conversation),
     )
 
 
@@ -109,7 +114,8 @@ async def check(ask: Ask, filled: Filled, options: dict[str, Any]) -> None:
     generator = Listening(FakeGenerator())
     engine = engine_of(filled.stores, generator, ask.outage, options)
     reply = await reply_to(ask, engine)
-    corpus, asked = filled.corpus, json.dumps(ask.body())
+    corpus = filled.corpus
+    asked = json.dumps(ask.body()) + GLOSSARY_MARKS[ask.who.tenant]
     shown, readable = corpus.shown(ask), corpus.readable(ask.who)
     if ask.endpoint == "explain" and "error" not in reply:
         assert leaked(json.dumps(reply), filled.allowed(readable), asked) == set()
@@ -153,6 +159,7 @@ def test_no_reply_tells_of_what_its_asker_may_not_see() -> None:
     holds()
     assert tally["cases"] >= CORPORA * ASKS
     assert tally["forbidden"] > 0.7 * tally["cases"], "there was little to give away"
+    assert tally["rewritten"] > 0.02 * tally["cases"], "few follow-ups were rewritten"
     assert tally["replies"] > 0.3 * tally["cases"], "few replies had anything to tell"
 
 

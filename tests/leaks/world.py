@@ -7,6 +7,7 @@ that were narrowed go on saying that everybody may read them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from quarry import ids
 from quarry.errors import ModelError, StoreUnavailable
 from quarry.models.fakes import FakeEmbedder, FakeReranker
-from quarry.records import Chunk, Document, Labels, Principal, Prompt, TextRow, VectorRow
+from quarry.records import Chunk, Document, Labels, Piece, Principal, Prompt, TextRow, VectorRow
 from quarry.revisions import commit_revision, delete
 from quarry.stores.factory import Stores
 from quarry.text import embedded_text, identifiers
@@ -24,6 +25,7 @@ from tests.unit.serve.serve_world import OneOf
 
 DOWN = StoreUnavailable("The store cannot be reached; check that it runs.")
 BROKEN = ModelError("The model failed; try again.")
+_TAGS = re.compile(r"</?\w+>|\w+:")
 EMBEDDER = FakeEmbedder(dimension=32)
 
 
@@ -199,7 +201,10 @@ def stores_with(outage: str, stores: Stores) -> Stores:
 
 
 class Listening:
-    """A generator that keeps every prompt that it is given."""
+    """A generator that keeps every prompt that it is given.
+
+    Before a search, where it has no sources, it repeats all the words that it is told.
+    """
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -210,6 +215,9 @@ class Listening:
 
     async def stream(self, prompt: Prompt) -> Any:
         self.prompts.append(prompt)
+        if not prompt.evidence:
+            yield Piece(text=" ".join(_TAGS.sub(" ", prompt.messages[-1].content).split()))
+            return
         async for piece in self._inner.stream(prompt):
             yield piece
 

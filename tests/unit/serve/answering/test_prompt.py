@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quarry.errors import ModelError, QuestionError
 from quarry.models import estimate
 from quarry.models.fakes import FakeGenerator
-from quarry.records import AnswerStatus, Document, Evidence, Message, Prompt, StageRecord
+from quarry.records import AnswerStatus, Document, Evidence, Message, Piece, Prompt, StageRecord
 from quarry.text import REFUSAL
 from quarry.text.harmless import harmless
 from serve.answering.counting import dependable
@@ -265,13 +265,13 @@ class Strict(FakeGenerator):
             yield piece
 
 
-def crowded(context: int = 2048, max_tokens: int = 1500) -> World:
+def crowded(context: int = 2048, max_tokens: int = 1500, **retrieval: Any) -> World:
     world = World()
     world.generator = Strict(context)
     world.settings = world.settings.model_validate(
         {
-            "generator": {"context_tokens": context, "max_tokens": max_tokens},
-            "retrieval": {"evidence_chunks": 50, "top_k": 50, "candidates": 100},
+            "generator": {"kind": "fake", "context_tokens": context, "max_tokens": max_tokens},
+            "retrieval": {"evidence_chunks": 50, "top_k": 50, "candidates": 100, **retrieval},
         }
     )
     for number in range(50):
@@ -308,6 +308,41 @@ async def test_a_full_context_window_keeps_rules_and_question_and_never_fails(
     assert labels == [f"S{number + 1}" for number in range(len(labels))]
     used = world.generator.count_prompt(prompt.messages)
     assert used + prompt.max_tokens <= 2048
+
+
+class Rewriting(Strict):
+    """Counts a token for three bytes, writes a question of its own, and then the answer."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return estimate.tokens(texts)
+
+    async def stream(self, prompt: Prompt) -> Any:
+        whole = super().stream(prompt)
+        if prompt.evidence:
+            async for piece in whole:
+                yield piece
+            return
+        async for _ in whole:  # it fails if the prompt does not fit
+            pass
+        yield Piece(text="Is a used tent returned?")
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_long_talk_that_is_followed_leaves_the_window_neither_before_nor_after_the_search(
+    streamed: bool,
+) -> None:
+    world = crowded(rewrite={"follow_up": True})
+    world.generator = Rewriting(2048)
+    asked = request("And is it returned?", top_k=50, conversation=TALK)
+    events = [event async for event in world.engine().answer(asked)] if streamed else []
+    answer = events[-1].answer if streamed else await world.engine().answer_whole(asked)
+    assert (answer.status, answer.degraded) == (AnswerStatus.ANSWERED, ())
+    before, after = world.generator.prompts
+    assert "user: " in before.messages[1].content and "assistant: " in before.messages[1].content
+    assert after.messages[0].content == RULES
+    assert after.messages[1].content.endswith("<question>\nIs a used tent returned?\n</question>")
+    labels = [item.label for item in after.evidence]
+    assert labels == [f"S{number + 1}" for number in range(len(labels))] and 0 < len(labels) < 50
 
 
 async def test_the_head_of_a_source_does_not_take_the_room_of_its_text() -> None:

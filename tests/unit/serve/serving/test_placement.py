@@ -35,6 +35,13 @@ def test_models_that_share_a_gpu_reserve_fractions_of_it() -> None:
     assert gpus(**GPU) == {"embedder": 0.3, "reranker": 0.2, "entailment": 0.5, "generator": 2}
 
 
+def test_gateway_and_retriever_take_no_gpu_and_the_entailment_model_its_share() -> None:
+    placed = options(**GPU)
+    for name, cores in (("gateway", 0.1), ("retriever", 0.2)):
+        assert placed[name] == {"ray_actor_options": {"num_cpus": cores, "num_gpus": 0}}
+    assert placed["entailment"] == {"ray_actor_options": {"num_cpus": 0.2, "num_gpus": 0.5}}
+
+
 def test_a_tensor_parallel_generator_is_one_group_on_one_node() -> None:
     generator = options(**GPU)["generator"]
     actor = generator["ray_actor_options"]
