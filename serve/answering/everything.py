@@ -44,7 +44,7 @@ async def choose_everything(
     """
     most = budget.tokens // SOURCE_TOKENS
     try:
-        readable = await run.deadline.within(threads(_readable, asked, index, most), SHARE)
+        readable = await run.deadline.within(_readable(asked, index, threads, most), SHARE)
     except (StoreError, TimeoutError) as error:
         run.without("long_context")
         _log.warning("not_read_whole", **told(error))
@@ -70,23 +70,39 @@ async def _alone(_chunk: Chunk, _reach: int) -> list[Chunk]:
     return []
 
 
-def _readable(asked: Asked, index: Index, most: int) -> list[Candidate] | None:
+async def _readable(
+    asked: Asked, index: Index, threads: Threads, most: int
+) -> list[Candidate] | None:
     """All chunks of what this person may read by this filter; None if they are more than `most`,
-    or if a document was replaced while it was read."""
+    or if a document was replaced while it was read. Raises StoreError.
+
+    A page at a time, so that nothing goes on in a thread once nobody waits for it.
+    """
     found: list[Candidate] = []
-    after = ""
-    for _ in range(MOST_PAGES):
-        page = index.catalog.scan(after=after, limit=PAGE)
-        view = View.read(index.catalog, [row.doc_id for row in page], asked)
-        for document in view.admitted.values():
-            if len(found) + document.chunk_count > most:
-                return None
-            ordinals = range(document.chunk_count)
-            chunks = index.text.chunks(document.doc_id, document.revision, ordinals)
-            if len(chunks) != document.chunk_count:
-                return None
-            found += (Candidate(chunk=chunk, document=document) for chunk in chunks)
-        if len(page) < PAGE:
-            return found
-        after = page[-1].doc_id
-    return None
+    after: str | None = ""
+    pages = 0
+    while after is not None and pages < MOST_PAGES:
+        chunks, after = await threads(_page, asked, index, after, most - len(found))
+        if chunks is None:
+            return None
+        found += chunks
+        pages += 1
+    return found if after is None else None
+
+
+def _page(
+    asked: Asked, index: Index, after: str, most: int
+) -> tuple[list[Candidate] | None, str | None]:
+    """The chunks of one page of documents, and where the next one begins."""
+    view, following = View.page(index.catalog, asked, after=after, limit=PAGE)
+    documents = view.admitted.values()
+    if sum(document.chunk_count for document in documents) > most:
+        return None, None
+    found: list[Candidate] = []
+    for document in documents:
+        ordinals = range(document.chunk_count)
+        chunks = index.text.chunks(document.doc_id, document.revision, ordinals)
+        if len(chunks) != document.chunk_count:
+            return None, None
+        found += (Candidate(chunk=chunk, document=document) for chunk in chunks)
+    return found, following

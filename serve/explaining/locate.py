@@ -108,17 +108,15 @@ def _probe(search: _Search, asked: Asked, index: Index) -> None:
 
 def _walk(searches: Collection[_Search], asked: Asked, index: Index, after: str) -> str | None:
     """Looks through one page of the catalog; gives where the next one begins, None at the end."""
-    page = index.catalog.scan(after=after, limit=PAGE)
-    for document, verdict in _readable(
-        View.read(index.catalog, [row.doc_id for row in page], asked)
-    ).values():
+    view, following = View.page(index.catalog, asked, after=after, limit=PAGE)
+    for document, verdict in _readable(view).values():
         everything = range(document.chunk_count)
         chunks = index.text.chunks(document.doc_id, document.revision, everything)
         whole = "\n".join(chunk.text for chunk in chunks)
         for search in searches:
             search.look_at((Candidate(chunk=c, document=document) for c in chunks), verdict)
             search.split = search.split or holds_any(whole, search.folded)
-    return page[-1].doc_id if len(page) == PAGE else None
+    return following
 
 
 def _readable(view: View) -> dict[str, tuple[Document, Verdict]]:

@@ -45,6 +45,15 @@ class View:
                 successors |= {d.revision for d in siblings if d.doc_id not in documents}
         return cls(admitted=admitted, passed_over=passed_over, successors=frozenset(successors))
 
+    @classmethod
+    def page(
+        cls, catalog: Catalog, asked: Asked, *, after: str, limit: int
+    ) -> tuple[View, str | None]:
+        """One page of the whole catalog, and where the next one begins; None after the last."""
+        rows = catalog.scan(after=after, limit=limit)
+        view = cls.read(catalog, [row.doc_id for row in rows], asked)
+        return view, rows[-1].doc_id if len(rows) == limit else None
+
 
 def _verdict(asked: Asked, document: Document, siblings: Collection[Document]) -> Verdict:
     return verdict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from typing import Any
@@ -132,6 +133,23 @@ async def test_what_cannot_be_read_whole_in_time_is_searched_as_always(
     assert answer.status == "answered"
     assert "long_context" in answer.degraded
     assert "long_context" not in record(answer, "evidence").detail
+
+
+async def test_nothing_goes_on_being_read_once_nobody_waits_for_it(small: World) -> None:
+    pages: list[str] = []
+    inner = small.stores.catalog
+
+    def endless(*, after: str = "", limit: int = 1000, **_: Any) -> list[Any]:
+        pages.append(after)
+        time.sleep(0.3)
+        return inner.scan()[:1] * limit
+
+    small.replace_store(catalog=OneOf(inner, scan=endless))
+    answer = await small.ask("used tents", deadline_s=1.5)
+    assert "long_context" in answer.degraded
+    read = len(pages)
+    await asyncio.sleep(1.0)
+    assert len(pages) == read < 10
 
 
 def slow(*_args: Any, **_options: Any) -> list[Any]:
