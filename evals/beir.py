@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from evals.datasets.beir import load_beir
+from evals.improving.seen import fingerprint, notes
 from evals.running.own_index import own_index
 from evals.running.runner import MODES, BeirReport, Progress, Search, run_beir
 from quarry.records import PUBLIC
@@ -45,7 +47,8 @@ def evaluate_beir(
         async with open_search(own) as search:
             return await run_beir(dataset, search, modes=modes, progress=progress)
 
-    return asyncio.run(run())
+    asked = {fingerprint(text) for text in dataset.queries.values()}
+    return replace(asyncio.run(run()), notes=notes([settings], asked))
 
 
 def eval_settings(settings: Settings, folder: Path) -> Settings:

@@ -34,6 +34,8 @@ class Calibration(BaseModel):
     others: int
     """Passages of the fit that were none."""
     made_at: datetime
+    seen: tuple[str, ...] = ()
+    """Fingerprints of the questions of the fit; none in files that lack them."""
 
     def probability(self, score: float) -> float:
         """That a passage with this rerank score is evidence; from 0 to 1."""

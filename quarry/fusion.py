@@ -70,6 +70,8 @@ class Fusion:
     weights: Mapping[str, float]
     learned_from: str = ""
     """Names of the sets, for people."""
+    seen: tuple[str, ...] = ()
+    """Fingerprints of the questions that it was learned from; none in files that lack them."""
 
     def scores(self, question: str, items: Sequence[Item]) -> list[float]:
         """One score an item, higher is better, comparable within the question only."""
@@ -118,6 +120,7 @@ def load_fusion(path: Path) -> Fusion:
         weights = {name: float(raw["weights"][name]) for name in FEATURES}
         readable = raw["format"] == FORMAT and len(raw["weights"]) == len(FEATURES)
         learned_from = str(raw["learned_from"])
+        seen = tuple(map(str, raw.get("seen", ())))
     except OSError as error:
         raise ConfigError(
             f"The fusion file {path} cannot be read; check retrieval.fusion_file."
@@ -126,7 +129,7 @@ def load_fusion(path: Path) -> Fusion:
         raise ConfigError(f"{path} is no fusion file; make one with quarry tune fusion.") from error
     if not readable or not all(map(math.isfinite, weights.values())):
         raise ConfigError(f"{path} is of another version; make it anew with quarry tune fusion.")
-    return Fusion(weights=weights, learned_from=learned_from)
+    return Fusion(weights=weights, learned_from=learned_from, seen=seen)
 
 
 def save_fusion(fusion: Fusion, path: Path, measured: Mapping[str, float]) -> None:
@@ -136,6 +139,7 @@ def save_fusion(fusion: Fusion, path: Path, measured: Mapping[str, float]) -> No
         "learned_from": fusion.learned_from,
         "weights": {name: round(fusion.weights[name], 6) for name in FEATURES},
         "measured": dict(measured),
+        "seen": list(fusion.seen),
     }
     path.write_text(json.dumps(body, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 

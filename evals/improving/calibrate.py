@@ -47,15 +47,18 @@ class Cut:
     others_kept: float
 
 
-async def collect(cases: Iterable[Case], ask: Ask) -> list[Scored]:
-    """The rerank scores of what a search of each case finds, with what is evidence among it.
+def teaching(cases: Iterable[Case]) -> list[Case]:
+    """Without those that are held out, or that name documents instead of phrases."""
+    return [
+        case for case in cases if not case.held_out and (case.evidence or case.status == "refused")
+    ]
 
-    Held-out cases are left out, and so are those that name documents instead of phrases.
-    """
+
+async def collect(cases: Iterable[Case], ask: Ask) -> list[Scored]:
+    """The rerank scores of what a search of each teaching case finds, with what is evidence
+    among it."""
     scored: list[Scored] = []
-    for case in cases:
-        if case.held_out or not (case.evidence or case.status == "refused"):
-            continue
+    for case in teaching(cases):
         found = await ask("search", search_body(case, Variant(), MOST_RESULTS))
         phrases = [folded(phrase) for piece in case.evidence for phrase in piece]
         scored += _scored(found["results"], phrases)

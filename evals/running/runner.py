@@ -60,6 +60,8 @@ class BeirReport:
     modes: dict[str, ModeFigures]
     runs: dict[str, Run] = field(default_factory=dict)
     """Document ids by mode and question, for whoever wants to look at single questions."""
+    notes: Sequence[str] = ()
+    """What a reader must know, such as that weights were learned from these questions."""
 
     def as_json(self) -> dict[str, object]:
         """The shape of `quarry eval beir --json`, described in docs/api.md."""
@@ -77,6 +79,7 @@ class BeirReport:
                 }
                 for mode, figures in self.modes.items()
             },
+            "notes": list(self.notes),
         }
 
 

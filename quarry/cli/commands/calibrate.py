@@ -44,12 +44,13 @@ def calibrate(
     """
     settings = settings_of(context, config)
     from evals.datasets.questions import load_questions
-    from evals.improving.calibrate import cuts, fit
+    from evals.improving.calibrate import cuts, fit, teaching
+    from evals.improving.seen import fingerprints
     from quarry.calibration import Calibration, reranker_name
 
     if settings.reranker.kind == "none":
         raise UsageError("There is no reranker to calibrate; set reranker.kind.")
-    cases = load_questions(questions)
+    cases = teaching(load_questions(questions))
     scored = _collected(settings, cases)
     curve = fit(scored)
     evidence = sum(each.evidence for each in scored)
@@ -57,15 +58,22 @@ def calibrate(
         reranker=reranker_name(settings),
         slope=curve.slope,
         intercept=curve.intercept,
-        questions=sum(not case.held_out for case in cases),
+        questions=len(cases),
         evidence=evidence,
         others=len(scored) - evidence,
         made_at=datetime.now(UTC),
+        seen=fingerprints(cases),
     )
     calibration.save(out)
     kept = [asdict(cut) for cut in cuts(scored, curve)]
     if as_json:
-        print_json({"file": str(out), **calibration.model_dump(mode="json"), "thresholds": kept})
+        print_json(
+            {
+                "file": str(out),
+                **calibration.model_dump(mode="json", exclude={"seen"}),
+                "thresholds": kept,
+            }
+        )
         return
     print_table(("threshold", "evidence kept", "other passages kept"), map(_row, kept))
     print_line(

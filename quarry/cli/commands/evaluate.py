@@ -144,6 +144,7 @@ def run(
     from evals.datasets.questions import load_all
     from evals.evaluate import Options, evaluate
     from evals.gate import load_gate
+    from evals.improving import seen
     from evals.reporting.reports import load_baseline
 
     cases = chosen(load_all(datasets), only or [])
@@ -174,7 +175,10 @@ def run(
         cases,
         contestants,
         Options(
-            notes=[*_tuned_on(settings, datasets), *_nameless(settings, cases, url)],
+            notes=[
+                *seen.notes(settings, seen.fingerprints(cases)),
+                *_nameless(settings, cases, url),
+            ],
             repeats=repeats,
             exact=exact,
             gate=load_gate(gate) if gate else None,
@@ -224,21 +228,6 @@ def _nameless(settings: list[Settings], cases: list[Case], url: str) -> list[str
     if not people:
         return []
     return [f"access.users_file is not set: {len(people)} people of the cases have no groups."]
-
-
-def _tuned_on(settings: list[Settings], datasets: list[Path]) -> list[str]:
-    """Says so where weights were learned from a set that they are graded on."""
-    from quarry.fusion import load_fusion
-
-    files = {each.retrieval.fusion_file for each in settings} - {None}
-    learned = {
-        name for file in files if file for name in load_fusion(file).learned_from.split(", ")
-    }
-    return [
-        f"retrieval.fusion_file was learned from {name}: its figures here are of seen questions."
-        for name in map(set_name, datasets)
-        if name in learned
-    ]
 
 
 def variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.evaluating import note_indexed
@@ -62,7 +63,7 @@ def beir(
         return
     from evals.reporting.report import beir_table
 
-    print_report([beir_table(report)])
+    print_report([beir_table(report), *map(Text, report.notes)])
 
 
 def _ingest(settings: Settings, corpus: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,9 @@ from quarry.cli.output import print_json, print_line, print_note
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
+    from evals.compare import Difference
     from evals.datasets.questions import Case
-    from evals.improving.learn import Pool
+    from evals.improving.learn import Learned, Pool
     from evals.improving.tune import Trial, Tuned
 
 app = typer.Typer(
@@ -65,16 +67,20 @@ def settings_(
     Other chunking or another embedder needs --documents, which indexes them anew for each.
     """
     settings = settings_of(context, config, or_defaults=True)
-    from evals.improving.tune import grid, parse_choices, tune
+    from evals.improving.seen import remember
+    from evals.improving.tune import grid, halves, parse_choices, tune
 
     folders = [Documents.parse(each) for each in documents or []]
+    cases = cases_of(datasets)
     tuned = tune(
-        cases_of(datasets),
+        cases,
         grid(settings, parse_choices(choices or list(_DEFAULT_CHOICES))),
         lambda each: opening(each, folders),
         measure=measure,
         tried=_tried,
     )
+    if tuned.best.changed:
+        remember(settings, tuned.best.changed, halves([each for each in cases if each.judged])[0])
     if as_json:
         print_json(_tuned_json(tuned))
         return
@@ -166,32 +172,51 @@ def fusion(
     and the command says if they lower it there.
     """
     settings = settings_of(context, config, or_defaults=True)
-    from evals.improving.learn import against, learn, lowers
+    from evals.improving.learn import against
     from quarry.fusion import save_fusion
 
-    cases = [case for case in cases_of(datasets) if not case.held_out]
-    learned = learn(_pools(settings, cases, documents), [set_name(path) for path in datasets])
+    learned = _learned(settings, datasets, documents)
     measured = {name: round(found.second, 4) for name, found in learned.unseen.items()}
     save_fusion(learned.fusion, output, measured)
     others = {}
     if also:
         others = against(_pools(settings, cases_of(also), also_documents), learned.fusion)
+    sentence = _on_others(others, also or [])
     if as_json:
-        print_json(
-            {
-                "questions": learned.questions,
-                "weights": dict(learned.fusion.weights),
-                "unseen": {name: asdict(found) for name, found in learned.unseen.items()},
-                "also": {name: asdict(found) for name, found in others.items()},
-            }
-        )
+        print_json(_learned_json(learned, others) | {"also_sentence": sentence})
         return
     for name, weight in sorted(learned.fusion.weights.items(), key=lambda each: -abs(each[1])):
         print_line(f"{weight:+8.3f}  {name}")
     print_line(f"Learned from {learned.questions} questions; written to {output}.")
-    print_line(learned.sentence)
-    if others:
-        print_line(lowers(others, ", ".join(map(set_name, also or []))))
+    for said in filter(None, (learned.sentence, sentence)):
+        print_line(said)
+
+
+def _learned(settings: Settings, datasets: list[Path], documents: list[str] | None) -> Learned:
+    """The weights, with the questions that they have seen."""
+    from evals.improving.learn import learn
+    from evals.improving.seen import fingerprints
+
+    cases = [case for case in cases_of(datasets) if case.judged and not case.held_out]
+    learned = learn(_pools(settings, cases, documents), [set_name(path) for path in datasets])
+    return replace(learned, fusion=replace(learned.fusion, seen=fingerprints(cases)))
+
+
+def _on_others(others: Mapping[str, Difference], also: list[Path]) -> str:
+    """Whether the weights lower another set; empty where there is none."""
+    from evals.improving.learn import lowers
+
+    return lowers(others, ", ".join(map(set_name, also))) if others else ""
+
+
+def _learned_json(learned: Learned, others: Mapping[str, Difference]) -> dict[str, object]:
+    return {
+        "questions": learned.questions,
+        "weights": dict(learned.fusion.weights),
+        "unseen": {name: asdict(found) for name, found in learned.unseen.items()},
+        "also": {name: asdict(found) for name, found in others.items()},
+        "sentence": learned.sentence,
+    }
 
 
 def _pools(settings: Settings, cases: list[Case], documents: list[str] | None) -> list[Pool]:

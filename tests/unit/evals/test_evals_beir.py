@@ -11,9 +11,12 @@ import pytest
 from rich.console import Console
 
 from evals.beir import eval_settings, evaluate_beir
+from evals.datasets.beir import load_beir
+from evals.improving.seen import fingerprint
 from evals.reporting.report import beir_table
 from evals.running.own_index import own_index
 from quarry.errors import SourceNotFound
+from quarry.fusion import FEATURES, Fusion, save_fusion
 from quarry.records import SearchResult
 from quarry.settings import ChunkingSettings, Settings, SourceSettings
 
@@ -58,6 +61,22 @@ def test_the_collection_is_ingested_searched_and_closed_in_one_folder_of_its_own
     (home,) = {data_dir for _, data_dir, _ in parts.calls}
     assert home.parent == Path("/data/evals")
     assert report.modes["dense"].empty == 1
+
+
+def test_a_report_says_when_its_weights_have_seen_the_questions(folder, tmp_path):
+    (text,) = load_beir(folder).queries.values()
+    weights = dict.fromkeys(FEATURES, 0.0)
+    save_fusion(Fusion(weights=weights, seen=(fingerprint(text),)), tmp_path / "w.json", {})
+    parts = Parts()
+    report = evaluate_beir(
+        folder,
+        settings=Settings.model_validate({"retrieval": {"fusion_file": tmp_path / "w.json"}}),
+        ingest=parts.ingest,
+        open_search=parts.open_search,
+        modes=["lexical"],
+    )
+    assert "from 1 of these 1 questions" in report.notes[0]
+    assert report.as_json()["notes"] == list(report.notes)
 
 
 def test_a_folder_that_is_no_collection_is_told_before_anything_is_ingested(tmp_path):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from evals.improving.seen import fingerprint
 from evals.running.system import System as Opened
 from quarry.cli.commands import evaluate
 from quarry.cli.evaluating import Documents, described
@@ -95,12 +96,23 @@ def test_reports_are_written_beside_the_output(world, capsys):
     assert (world / "out.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_report_says_when_weights_were_learned_from_the_set_it_grades(world, capsys):
-    save_fusion(Fusion(weights=dict.fromkeys(FEATURES, 0.0), learned_from="set.jsonl"),
-                world / "weights.json", {})  # fmt: skip
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [(("What?", "A"), "from 1 of these 2 questions"), (("What?",), ""), ((), "does not say")],
+)
+def test_a_report_says_when_weights_were_learned_from_questions_that_it_grades(
+    world, capsys, seen, told
+):
+    fusion = Fusion(
+        weights=dict.fromkeys(FEATURES, 0.0),
+        learned_from="another name",
+        seen=tuple(map(fingerprint, seen)),
+    )
+    save_fusion(fusion, world / "weights.json", {})
     (world / "good.yaml").write_text("retrieval: {top_k: 1, fusion_file: weights.json}\n")
-    _, told = report(capsys, "--config", "good.yaml")
-    assert any("learned from set.jsonl" in note for note in told["notes"])
+    _, report_ = report(capsys, "--config", "good.yaml")
+    notes = [note for note in report_["notes"] if "learned from another name" in note]
+    assert bool(notes) is bool(told) and all(told in note for note in notes)
 
 
 def test_a_report_says_when_nobody_knows_the_people_of_the_cases(world, capsys):

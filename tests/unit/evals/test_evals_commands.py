@@ -8,10 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from evals.improving.diagnose import Diagnoses, Diagnosis, Loss, Stage
+from evals.improving.seen import fingerprints, notes
+from evals.improving.tune import halves
 from evals.running.system import System as Opened
 from quarry.cli.commands import diagnose, tune
 from quarry.cli.main import run
 from quarry.fusion import load_fusion
+from quarry.settings import Settings
 from tests.unit.evals.evals_world import System, case
 from tests.unit.evals.test_evals_learn import result
 
@@ -107,6 +110,10 @@ def test_learned_weights_are_written_shown_and_tried_on_another_set(folder, monk
     assert out.count("nDCG@10") == 2
     fusion = load_fusion(folder / "fusion.json")
     assert fusion.learned_from == "set.jsonl" and fusion.weights["lexical"] > 0
+    assert set(fusion.seen) == set(fingerprints(cases))
+    assert run([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "It helps" in told["sentence"] and "set.jsonl" in told["also_sentence"]
 
 
 def test_held_out_cases_teach_nothing(folder, monkeypatch, capsys):
@@ -116,6 +123,10 @@ def test_held_out_cases_teach_nothing(folder, monkeypatch, capsys):
     monkeypatch.setattr(tune, "opening", opening_over(System(search=table)))
     assert run(["tune", "fusion", "set.jsonl", "--output", "fusion.json"]) == 2
     assert "Only 15 questions" in capsys.readouterr().err
+
+
+def settings_with(rrf_k):
+    return Settings.model_validate({"retrieval": {"rrf_k": rrf_k}})
 
 
 def test_tuned_settings_are_printed_as_a_settings_file(folder, monkeypatch, capsys):
@@ -134,6 +145,11 @@ def test_tuned_settings_are_printed_as_a_settings_file(folder, monkeypatch, caps
     assert run(arguments) == 0
     out = capsys.readouterr().out
     assert "held out by their ids" in out and "retrieval:\n  rrf_k: 20" in out
+    half = fingerprints(halves(cases)[0])
+    tuned_there = settings_with(20)
+    assert "retrieval.rrf_k was learned, from" in notes([tuned_there], half)[0]
+    assert notes([settings_with(60)], half) == []
+    assert notes([tuned_there], fingerprints(halves(cases)[1])) == []
     assert run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["best"] == {"retrieval.rrf_k": 20}
     assert run(["tune", "settings", "set.jsonl", "--try", "retrieval.rrf_k=60"]) == 0
