@@ -11,6 +11,7 @@ from ingest.chunking import Head
 from ingest.metadata import DocumentFields, document_fields
 from ingest.work import SERVED
 from quarry import ids
+from quarry.access.labels import clean_text
 from quarry.records import DocState, Document, ParsedDocument, SourceItem
 from quarry.settings import SourceSettings
 from quarry.text import clean
@@ -31,7 +32,7 @@ def document_of(
     `beside` is the metadata kept beside the content; None: it could not be read, and so nobody may
     read the document. The ACL is that which the document has now, in whatever state it ends.
     """
-    fields = DocumentFields(title=parsed.title, tenant=source.tenant)
+    fields = DocumentFields(title=clean_text(parsed.title), tenant=source.tenant)
     if beside is not None:
         fields = document_fields(parsed, beside, source)
     state, reason = _ending(parsed, fields)
@@ -46,7 +47,7 @@ def document_of(
         meta_hash=fields.meta_hash,
         recipe=recipe,
         state=state,
-        error=reason,
+        error=clean_text(reason),
         series=fields.series,
         version=fields.version,
         status=fields.status,

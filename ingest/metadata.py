@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from quarry.access.labels import clean_text
 from quarry.ids import digest
 from quarry.records import ParsedDocument, Scalar, Status
 from quarry.settings import SourceSettings
@@ -48,7 +49,7 @@ _DOCUMENT_FIELDS = frozenset({"title", "version", "series", "status", "effective
 _KEY = re.compile(r"[^\w.-]+")
 _SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_UNSAFE_IN_URL = re.compile(r"[\s<>\"\\\x00-\x1f\x7f]")
+_UNSAFE_IN_URL = re.compile(r"[\s<>\"\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,8 @@ def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str
 
 
 def _is_scope(text: str) -> bool:
-    return bool(_SCOPE.fullmatch(text)) and not text.endswith(":")
+    """A scope that no store can hold as it is must not become that of somebody else."""
+    return bool(_SCOPE.fullmatch(text)) and not text.endswith(":") and clean_text(text) == text
 
 
 def _standing(given: Mapping[str, object]) -> dict[str, Any]:
@@ -186,11 +188,11 @@ def _description(
     except _WrongValue as wrong:
         problems.append(str(wrong))
     try:
-        url = _url(_text(given, "url"))
+        url = _url(_raw(given, "url"))
     except _WrongValue as wrong:
         problems.append(str(wrong))
     return {
-        "title": (title or found_title)[:MAX_TITLE],
+        "title": (title or clean_text(found_title))[:MAX_TITLE],
         "url": url,
         "metadata": _metadata(given, problems),
     }
@@ -203,10 +205,16 @@ def _told(problems: list[str]) -> str:
 
 
 def _text(given: Mapping[str, object], name: str) -> str:
+    return _raw(given, name, clean_text)
+
+
+def _raw(
+    given: Mapping[str, object], name: str, cleaned: Callable[[str], str] = lambda text: text
+) -> str:
     value = given.get(name, "")
     if isinstance(value, bool) or not isinstance(value, (str, int, float, date)):
         raise _WrongValue(f"Its {name} must be text.")
-    text = " ".join(str(value).split())
+    text = " ".join(cleaned(str(value)).split())
     if len(text) > MAX_TEXT:
         raise _WrongValue(f"Its {name} is longer than {MAX_TEXT} characters.")
     return text
@@ -291,7 +299,7 @@ def _scalar(value: object) -> Scalar:
         return value if -(2**63) <= value < 2**63 else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    return str(value).strip()
+    return clean_text(str(value)).strip()
 
 
 def _short(name: str, value: Scalar) -> Scalar:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import structlog
+
 from ingest.chunking import Chunker
 from ingest.reading import Reader, ReadSettings
 from ingest.work import Done, End, Row, Work
@@ -20,6 +22,8 @@ from quarry.records import DocState, Document, Vector
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, open_catalog, open_stores
 from quarry.text import embedded_text
+
+_log = structlog.get_logger(__name__)
 
 
 class Stage(Protocol):
@@ -107,11 +111,16 @@ class Writer:
                     deleted=outcome.deleted,
                 )
 
-    def _record_failure(self, work: Work) -> Done:
+    def _record_failure(self, work: Work, *, last: bool = False) -> Done:
         try:
             revisions.record_failure(self._stores, work.base, work.document)
         except Conflict:
             return _done(work, work.document, conflict=True)
+        except RowsRejected as error:
+            if not last:
+                return self._record_failure(_bare(_rejected(work, error)), last=True)
+            # The summary names it, and the next run reads its address again.
+            _log.warning("document_rejected", address=work.document.address)
         return _done(work, work.document)
 
 
@@ -127,16 +136,29 @@ def _done(work: Work, document: Document, *, conflict: bool = False) -> Done:
 
 def _rejected(work: Work, error: RowsRejected) -> Work:
     reason = next(iter(error.rows.values()))
-    return replace(
-        work,
-        document=replace(
-            work.document,
-            state=DocState.FAILED,
-            error=f"{error.store} rejected {len(error.rows)} of its chunks: {reason}.",
-        ),
-        chunks=(),
-        vectors={},
+    is_row = work.document.doc_id in error.rows
+    what = "its catalog row" if is_row else f"{len(error.rows)} of its chunks"
+    document = replace(
+        work.document, state=DocState.FAILED, error=f"{error.store} rejected {what}: {reason}."
     )
+    return replace(work, document=document, chunks=(), vectors={})
+
+
+def _bare(work: Work) -> Work:
+    """Without what its metadata say beside who may read it: some of that cannot be stored."""
+    document = work.document
+    bare = Document(
+        doc_id=document.doc_id,
+        source=document.source,
+        address=document.address,
+        uri=document.uri,
+        recipe=document.recipe,
+        state=document.state,
+        error=document.error,
+        tenant=document.tenant,
+        acl=document.acl,
+    )
+    return replace(work, document=bare)
 
 
 # ----------------------------------------------------------------------- built on the workers

@@ -247,7 +247,7 @@ def _commit(stores: Stores, attempts: Sequence[Attempt]) -> None:
     for attempt, row, result in zip(ready, rows, results, strict=True):
         if isinstance(result, Document):
             attempt.committed = result
-        elif own := _stands(stores, row):
+        elif isinstance(result, Conflict) and (own := _stands(stores, row)):
             attempt.committed = own
         else:
             attempt.error = result

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from quarry.access import Filter
-from quarry.errors import Conflict
+from quarry.errors import Conflict, RowsRejected
 from quarry.records import (
     Chunk,
     DocState,
@@ -257,6 +257,10 @@ class TextStore(Protocol):
     def close(self) -> None: ...
 
 
+CommitResult: TypeAlias = Document | Conflict | RowsRejected
+"""The row as it stands now, or why it was not committed."""
+
+
 class Catalog(Protocol):
     """The one commit point. Reads see every completed commit."""
 
@@ -269,14 +273,16 @@ class Catalog(Protocol):
 
     def commit(self, document: Document) -> Document:
         """Compare-and-set: stores the row with serial + 1 if the stored serial is
-        `document.serial` (0: no row yet), and returns it; else raises Conflict.
+        `document.serial` (0: no row yet), and returns it; else raises Conflict. Raises
+        RowsRejected for a row that the store cannot hold.
 
         A snapshot goes to `history` in the same atomic step.
         """
         ...
 
-    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
-        """`commit` for each document on its own, in order; a Conflict is given, not raised."""
+    def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
+        """`commit` for each document on its own, in order; a Conflict or RowsRejected is given, not
+        raised."""
         ...
 
     def series(self, names: Collection[str]) -> dict[str, list[Document]]:

@@ -34,7 +34,6 @@ from quarry.attempts import (
     timed,
     write,
 )
-from quarry.errors import Conflict
 from quarry.records import PUBLIC, Chunk, DocState, Document, TextRow, Vector, VectorRow
 from quarry.stores.factory import Stores
 
@@ -231,10 +230,10 @@ def _narrow_first(stores: Stores, attempts: Sequence[Attempt]) -> None:
         return
     results = stores.catalog.commit_many([narrowed for _, narrowed in pending])
     for (attempt, _), result in zip(pending, results, strict=True):
-        if isinstance(result, Conflict):
-            attempt.error = result
-        else:
+        if isinstance(result, Document):
             attempt.base = result
+        else:
+            attempt.error = result
 
 
 def _narrowed(base: Document, document: Document) -> Document | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loadtests.chaos.pages import Page
-from quarry.errors import Conflict
+from quarry.ports import CommitResult
 from quarry.records import Document
 
 
@@ -90,9 +90,9 @@ class RecordedCatalog:
         self.journal.note("kept", number=number, won=[True])
         return committed
 
-    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+    def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
         number = self._intend(documents)
-        results: list[Document | Conflict] = self.catalog.commit_many(documents)
+        results: list[CommitResult] = self.catalog.commit_many(documents)
         won = [isinstance(result, Document) for result in results]
         self.journal.note("kept", number=number, won=won)
         return results

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date, datetime
 from typing import Any
 
+from quarry.errors import RowsRejected
 from quarry.records import Chunk, DocState, Document, Generation, Kept, SourceEntry, Status
 
+NO_UNICODE = "its name or its metadata are not valid Unicode; rename or mend it"
 TIMES = ("indexed_at", "committed_at")
 
 
@@ -18,6 +21,14 @@ def document_to_json(document: Document) -> dict[str, Any]:
     for name in TIMES:
         row[name] = row[name].isoformat() if row[name] else None
     return row
+
+
+def check_text(document: Document, *, store: str) -> None:
+    """Raises RowsRejected if some text of it is not valid Unicode: UTF-8 does not hold it."""
+    try:
+        json.dumps(document_to_json(document), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RowsRejected(store, {document.doc_id: NO_UNICODE}) from None
 
 
 def document_from_json(row: Mapping[str, Any]) -> Document:

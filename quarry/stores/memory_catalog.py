@@ -9,8 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
-from quarry.errors import Conflict
+from quarry.errors import Conflict, RowsRejected
+from quarry.ports import CommitResult
 from quarry.records import DocState, Document, Generation, Kept, SourceEntry
+from quarry.stores.codec import check_text
 
 
 class MemoryCatalog:
@@ -31,6 +33,7 @@ class MemoryCatalog:
             return {key: self._rows[key] for key in doc_ids if key in self._rows}
 
     def commit(self, document: Document) -> Document:
+        check_text(document, store="The catalog in memory")
         with self._lock:
             current = self._rows.get(document.doc_id)
             if (current.serial if current else 0) != document.serial:
@@ -40,13 +43,13 @@ class MemoryCatalog:
             self._history.setdefault(document.doc_id, []).append(stored)
             return stored
 
-    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
-        results: list[Document | Conflict] = []
+    def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
+        results: list[CommitResult] = []
         for document in documents:
             try:
                 results.append(self.commit(document))
-            except Conflict as lost:
-                results.append(lost)
+            except (Conflict, RowsRejected) as error:
+                results.append(error)
         return results
 
     def series(self, names: Collection[str]) -> dict[str, list[Document]]:

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from quarry.errors import Conflict
+from quarry.errors import Conflict, RowsRejected
+from quarry.ports import CommitResult
 from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores.codec import (
+    NO_UNICODE,
     document_from_json,
     document_to_json,
     entry_from_json,
@@ -71,18 +73,18 @@ class SqliteCatalog:
         with self._database.write() as db:
             return self._set(db, document)
 
-    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
-        results: list[Document | Conflict] = []
+    def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
+        results: list[CommitResult] = []
         with self._database.write() as db:
             for document in documents:
                 try:
                     results.append(self._set(db, document))
-                except Conflict as lost:
-                    results.append(lost)
+                except (Conflict, RowsRejected) as error:
+                    results.append(error)
         return results
 
     def _set(self, db: sqlite3.Connection, document: Document) -> Document:
-        """The compare-and-set inside the caller's transaction; writes nothing on Conflict."""
+        """The compare-and-set inside the caller's transaction; writes nothing if it raises."""
         key = document.doc_id
         found = db.execute(f"SELECT serial FROM {self._documents} WHERE doc_id = ?", (key,))
         current = found.fetchone()
@@ -91,10 +93,13 @@ class SqliteCatalog:
         stored = replace(document, serial=document.serial + 1)
         body = json.dumps(document_to_json(stored))
         row = (key, stored.serial, stored.source, stored.address, stored.state.value)
-        db.execute(
-            f"INSERT OR REPLACE INTO {self._documents} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, stored.series, bool(stored.revision), body),
-        )
+        try:
+            db.execute(
+                f"INSERT OR REPLACE INTO {self._documents} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, stored.series, bool(stored.revision), body),
+            )
+        except UnicodeEncodeError:
+            raise RowsRejected("SQLite", {key: NO_UNICODE}) from None
         self._remember(db, stored, body)
         return stored
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarry.errors import Conflict
+from quarry.errors import Conflict, RowsRejected
 from quarry.ports import Catalog
 from quarry.records import DocState, Document, Kept, SourceEntry
 from tests.contract.rows import LATER, TOKEN, at, document, full_document
@@ -86,6 +86,16 @@ class CatalogContract:
         }
         assert [len(catalog.history(d)) for d in ("d1", "d2", "d3")] == [1, 1, 1]
         assert catalog.commit_many([]) == []
+
+    def test_a_row_that_cannot_be_stored_is_rejected_alone(self, catalog: Catalog) -> None:
+        bad = document("d2", series="x\ud800y")
+        first, rejected, third = catalog.commit_many([document("d1"), bad, document("d3")])
+        assert isinstance(first, Document) and isinstance(third, Document)
+        assert isinstance(rejected, RowsRejected)
+        assert "Unicode" in rejected.rows["d2"]
+        with pytest.raises(RowsRejected):
+            catalog.commit(bad)
+        assert set(catalog.get(["d1", "d2", "d3"])) == {"d1", "d3"}
 
     def test_many_commits_are_taken_in_order(self, catalog: Catalog) -> None:
         first, lost, second = catalog.commit_many(

@@ -10,6 +10,7 @@ from typing import Any
 
 from quarry.errors import Conflict, RowsRejected
 from quarry.ids import digest
+from quarry.ports import CommitResult
 from quarry.records import DocState, Document, Kept, SourceEntry
 from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
@@ -18,6 +19,7 @@ from quarry.stores.elasticsearch.known import KnownRows
 
 KEPT = "kept"
 """Id of the entry that holds what `keep` was given; those of addresses are digests."""
+_NAME = "Elasticsearch"
 VERSION_CONFLICT = "version_conflict_engine_exception"
 """Elasticsearch's name for a lost compare-and-set."""
 
@@ -58,23 +60,28 @@ class ElasticsearchCatalog:
 
     def commit(self, document: Document) -> Document:
         (result,) = self.commit_many([document])
-        if isinstance(result, Conflict):
-            raise result
-        return result
+        if isinstance(result, Document):
+            return result
+        raise result
 
-    def commit_many(self, documents: Sequence[Document]) -> list[Document | Conflict]:
-        results: list[Document | Conflict] = []
+    def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
+        results: list[CommitResult] = []
         for batch in _without_repeats(documents):
             results += self._commit_batch(batch)
         return results
 
-    def _commit_batch(self, documents: Sequence[Document]) -> list[Document | Conflict]:
+    def _commit_batch(self, documents: Sequence[Document]) -> list[CommitResult]:
         """Compare-and-set of different documents in one bulk request."""
         stored = self._mget([document.doc_id for document in documents])
         mark = secrets.token_hex(8)
-        results: dict[str, Document | Conflict] = {}
+        results: dict[str, CommitResult] = {}
         operations = []
         for document in documents:
+            try:
+                codec.check_text(document, store=_NAME)
+            except RowsRejected as error:
+                results[document.doc_id] = error
+                continue
             old = stored.get(document.doc_id)
             if (old["_source"]["row"]["serial"] if old else 0) != document.serial:
                 results[document.doc_id] = _conflict()
@@ -88,7 +95,7 @@ class ElasticsearchCatalog:
     def _run(
         self,
         operations: list[tuple[dict[str, Any], Any]],
-        results: dict[str, Document | Conflict],
+        results: dict[str, CommitResult],
         mark: str,
     ) -> None:
         rejected = self._cluster.bulk(self._documents, operations)
@@ -96,8 +103,8 @@ class ElasticsearchCatalog:
         landed = self._mget([key for key in rejected if rejected[key] == VERSION_CONFLICT])
         for doc_id, reason in rejected.items():
             if reason != VERSION_CONFLICT:
-                raise RowsRejected("Elasticsearch", rejected)
-            if doc_id not in landed or landed[doc_id]["_source"]["commit"] != mark:
+                results[doc_id] = RowsRejected(_NAME, {doc_id: reason})
+            elif doc_id not in landed or landed[doc_id]["_source"]["commit"] != mark:
                 results[doc_id] = _conflict()
         if any(source["series"] for _, source in operations):
             # Readers look for the other versions of a series by search, and must see this one.

@@ -327,3 +327,47 @@ def test_the_reason_for_a_wrong_url_names_all_that_is_allowed() -> None:
     assert fields({"url": "http://a.example/"}).problem == ""
     problem = fields({"url": "ftp://a.example/"}).problem
     assert "http:// or https://" in problem
+
+
+# -------------------------------------------------------------------------- text that is no text
+
+BAD = "x\ud800y\0z"
+
+
+def holds_unicode(found: DocumentFields) -> bool:
+    texts = [found.title, found.url, found.series, found.version, found.problem, found.fault]
+    texts += [*found.acl, *found.metadata, *map(str, found.metadata.values())]
+    whole = "".join(texts)
+    return "\0" not in whole and whole == whole.encode("utf-8", "replace").decode()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({name: BAD} for name in ("title", "series", "version", "status", "effective", "url")),
+        {"owner": BAD},
+        {BAD: "value"},
+        {"tags": [BAD, "b"]},
+        {"nested": {BAD: BAD}},
+        {BAD: {"too": {"deep": {"it": "is"}}}},
+        {"acl": [BAD, "public"]},
+        {"acl": BAD},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("where", ["content", "beside"])
+def test_text_that_is_no_unicode_is_cleaned_in_every_field(
+    given: dict[str, Any], where: str
+) -> None:
+    found = fields(given) if where == "content" else fields(beside=given)
+    assert holds_unicode(found)
+    if "series" in given:
+        assert found.series == "x?yz"
+
+
+def test_text_of_the_format_itself_is_cleaned_too() -> None:
+    assert holds_unicode(fields(title=BAD, properties={"author": BAD}))
+
+
+def test_a_scope_that_is_no_unicode_is_nobodys() -> None:
+    assert fields({"acl": ["hr", "x\ud800"]}).acl == ()

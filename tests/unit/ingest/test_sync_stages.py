@@ -12,7 +12,7 @@ from ingest.work import Done, pack, unpack
 from quarry import ids, revisions
 from quarry.errors import ModelError, RowsRejected, StoreUnavailable
 from quarry.models.fakes import FakeEmbedder
-from quarry.records import ParsedDocument, SourceItem, TextRow, Vectors
+from quarry.records import Document, ParsedDocument, SourceItem, TextRow, Vectors
 from quarry.settings import Settings, SourceSettings
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
@@ -285,6 +285,37 @@ def test_rows_that_a_store_rejects_fail_their_document_alone() -> None:
     assert (good.state, bad.state) == ("indexed", "failed")
     assert "rejected" in bad.reason
     assert bench.row("a.md").revision == ""
+
+
+class PickyCatalog(MemoryCatalog):
+    """Refuses rows with this title, or every row of this address."""
+
+    def __init__(self, *, title: str = "", address: str = "") -> None:
+        super().__init__()
+        self._title, self._address = title, address
+
+    def commit(self, document: Document) -> Document:
+        if document.title == self._title or document.address == self._address:
+            raise RowsRejected("Elasticsearch", {document.doc_id: "illegal_argument_exception"})
+        return super().commit(document)
+
+
+def test_a_catalog_row_that_is_rejected_fails_its_document_alone() -> None:
+    stores = Stores(PickyCatalog(title="T"), MemoryTextStore(), MemoryVectorStore())
+    bench = Bench(FakeSource({"a.md": "Alpha.", "b.md": "!corrupt"}), stores=stores)
+    a, b = sorted(bench.sync(), key=lambda done: done.uri)
+    assert (a.state, b.state) == ("failed", "corrupt")
+    assert a.reason == "Elasticsearch rejected its catalog row: illegal_argument_exception."
+    row = bench.row("a.md")
+    assert (row.state, row.error, row.revision, row.acl) == ("failed", a.reason, "", ("public",))
+    assert stores.text.count() == 0
+
+
+def test_a_document_of_which_no_row_can_be_committed_is_named_and_the_others_go_on() -> None:
+    stores = Stores(PickyCatalog(address="a.md"), MemoryTextStore(), MemoryVectorStore())
+    bench = Bench(FakeSource({"a.md": "Alpha.", "b.md": "Beta."}), stores=stores)
+    a, b = sorted(bench.sync(), key=lambda done: done.uri)
+    assert (a.state, b.state) == ("failed", "indexed")
 
 
 def test_a_store_that_cannot_be_reached_stops_the_run() -> None:

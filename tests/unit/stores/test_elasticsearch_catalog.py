@@ -1,0 +1,64 @@
+"""What the catalog makes of rows that Elasticsearch refuses, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from quarry.errors import Conflict, RowsRejected
+from quarry.records import Document
+from quarry.settings_stores import ElasticsearchSettings
+from quarry.stores.elasticsearch.catalog import VERSION_CONFLICT, ElasticsearchCatalog
+from tests.contract.rows import document
+
+
+class Cluster:
+    """Holds nothing, and refuses the writes that it is told to."""
+
+    settings = ElasticsearchSettings()
+
+    def __init__(self, refused: dict[str, str]) -> None:
+        self.refused = refused
+        self.written: list[str] = []
+
+    def index(self, generation: str, kind: str) -> str:
+        return f"{generation}-{kind}"
+
+    def mget(self, index: str, docs: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        return iter(())
+
+    def bulk(self, index: str, operations: Sequence[tuple[dict[str, Any], Any]]) -> dict[str, str]:
+        self.written += [source["doc_id"] for _, source in operations]
+        return self.refused
+
+    def refresh(self, index: str) -> None:
+        """Nothing to do."""
+
+
+def opened(cluster: Cluster) -> ElasticsearchCatalog:
+    return ElasticsearchCatalog(cluster, "g1", retention=timedelta(0))  # type: ignore[arg-type]
+
+
+def test_a_row_that_is_refused_does_not_stop_the_others() -> None:
+    reasons = {"d1": "illegal_argument_exception", "d2": VERSION_CONFLICT}
+    results = opened(Cluster(reasons)).commit_many([document(f"d{n}") for n in (1, 2, 3)])
+    assert [type(result) for result in results] == [RowsRejected, Conflict, Document]
+    assert isinstance(results[0], RowsRejected)
+    assert results[0].rows == {"d1": "illegal_argument_exception"}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"title": "x\ud800"}, {"series": "x\ud800"}, {"metadata": {"owner": "x\ud800"}}],
+    ids=str,
+)
+def test_a_row_that_is_no_unicode_is_not_even_sent(bad: dict[str, Any]) -> None:
+    cluster = Cluster({})
+    rejected, good = opened(cluster).commit_many([document("d1", **bad), document("d2")])
+    assert isinstance(rejected, RowsRejected) and isinstance(good, Document)
+    assert cluster.written == ["d2"]
+    with pytest.raises(RowsRejected):
+        opened(cluster).commit(document("d1", **bad))
