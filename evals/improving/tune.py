@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import yaml
@@ -18,8 +19,8 @@ from pydantic import ValidationError
 from evals.compare import Comparison, compare
 from evals.datasets.questions import Case, first_error
 from evals.evaluate import OpenSystem
-from evals.measuring.results import CaseResult, figures
-from evals.measuring.retrieval import Depths
+from evals.measuring.results import CaseResult
+from evals.measuring.retrieval import Depths, alike
 from evals.running.observe import Variant
 from evals.running.run import Plan, run_set
 from quarry.errors import UsageError
@@ -29,6 +30,8 @@ from quarry.settings import Settings
 MOST = 64
 """Settings that are tried in one call."""
 SEARCH = Variant(answers=False)
+LOWER_IS_BETTER = ("search_ms",)
+"""Figures to bring down; of all others of a search more is better."""
 
 Opening: TypeAlias = Callable[[Settings], OpenSystem]
 Tried: TypeAlias = Callable[["Trial", int, int], None]
@@ -57,6 +60,7 @@ class Tuned:
     trials: Sequence[Trial]
     """The settings in force first."""
     best: Trial
+    """The first of those with the best value."""
     held_out: Comparison
     """The best against those in force, on the held-out half."""
     split_by_id: bool
@@ -71,21 +75,23 @@ def tune(
     measure: str,
     tried: Tried | None = None,
 ) -> Tuned:
-    """Raises UsageError for a half without judged cases or a figure that does not exist."""
+    """Raises UsageError for a half without judged cases or a figure that cannot be tuned for."""
     tuning, held_out, split = halves([case for case in cases if case.judged])
+    depths = alike([_depths(trial.settings) for trial in trials])
+    ask = [_Asking(t.settings, each, opening) for t, each in zip(trials, depths, strict=True)]
     done: list[Trial] = []
     for number, trial in enumerate(trials, start=1):
-        results = _run(trial.settings, tuning, opening)
-        done.append(_valued(trial, results, measure))
+        value = _value(ask[number - 1](tuning), measure)
+        done.append(replace(trial, value=value))
         if tried:
             tried(done[-1], number, len(trials))
-    current, best = done[0], max(done, key=lambda trial: trial.value)
-    pair = [(trial.label, _run(trial.settings, held_out, opening)) for trial in (current, best)]
+    best = max(range(len(done)), key=lambda number: _goodness(measure, done[number].value))
+    pair = [(done[number].label, ask[number](held_out)) for number in (0, best)]
     return Tuned(
         measure=measure,
         tuning=len(tuning),
         trials=done,
-        best=best,
+        best=done[best],
         held_out=compare(*pair),
         split_by_id=split,
     )
@@ -160,18 +166,43 @@ def as_yaml(changed: Mapping[str, Any]) -> str:
 
 def rows(tuned: Tuned) -> Iterator[tuple[str, str]]:
     """Label and value of each trial, best first."""
-    for trial in sorted(tuned.trials, key=lambda each: -each.value):
+    for trial in sorted(tuned.trials, key=lambda each: -_goodness(tuned.measure, each.value)):
         yield trial.label, f"{trial.value:.3f}"
 
 
-def _run(settings: Settings, cases: Sequence[Case], opening: Opening) -> list[CaseResult]:
-    depths = Depths(sent=settings.retrieval.evidence_chunks, reranked=settings.reranker.depth)
-    with opening(settings)() as system:
-        return asyncio.run(run_set(cases, system.ask, Plan(depths=depths, variant=SEARCH)))
+def _depths(settings: Settings) -> Depths:
+    return Depths(sent=settings.retrieval.evidence_chunks, reranked=settings.reranker.depth)
 
 
-def _valued(trial: Trial, results: Sequence[CaseResult], measure: str) -> Trial:
-    measures = figures(results).measures
-    if measure not in measures:
-        raise UsageError(f"There is no figure '{measure}'; there are {', '.join(measures)}.")
-    return Trial(changed=trial.changed, settings=trial.settings, value=measures[measure])
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A set asked of one trial, at the depths of all of them: else a figure at the depth of one
+    would not exist in another."""
+
+    settings: Settings
+    depths: Depths
+    opening: Opening
+
+    def __call__(self, cases: Sequence[Case]) -> list[CaseResult]:
+        plan = Plan(depths=self.depths, variant=SEARCH)
+        with self.opening(self.settings)() as system:
+            return asyncio.run(run_set(cases, system.ask, plan))
+
+
+def _goodness(measure: str, value: float) -> float:
+    return -value if measure in LOWER_IS_BETTER else value
+
+
+def _value(results: Sequence[CaseResult], measure: str) -> float:
+    """The mean over the cases, as comparisons have it."""
+    well = [result for result in results if not result.error]
+    if measure in LOWER_IS_BETTER and well:
+        return fmean(getattr(result, measure) for result in well)
+    values = [result.measures[measure] for result in results if measure in result.measures]
+    if not values:
+        names = dict.fromkeys(name for result in results for name in result.measures)
+        raise UsageError(
+            f"'{measure}' is nothing to tune for; use one of "
+            f"{', '.join((*names, *LOWER_IS_BETTER))}."
+        )
+    return fmean(values)

@@ -56,7 +56,12 @@ def settings_(
         ),
     ] = None,
     measure: Annotated[
-        str, typer.Option("--measure", metavar="FIGURE", help="What is to be as high as can be.")
+        str,
+        typer.Option(
+            "--measure",
+            metavar="FIGURE",
+            help="What to tune for: search_ms, to be low, or a figure of search, to be high.",
+        ),
     ] = "nDCG@10",
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -114,12 +119,12 @@ def _print_tuned(tuned: Tuned) -> None:
     if not tuned.best.changed:
         print_line("The settings as they are were not beaten.")
         return
-    found = tuned.held_out.differences[tuned.measure]
-    print_line(
-        f"On the {tuned.held_out.cases} held-out cases: {found.first:.3f} as it is, "
-        f"{found.second:.3f} with {tuned.best.label}; 95 % interval of the difference "
-        f"{found.low:+.3f} … {found.high:+.3f}."
-    )
+    if found := tuned.held_out.differences.get(tuned.measure):
+        print_line(
+            f"On the {tuned.held_out.cases} held-out cases: {found.first:.3f} as it is, "
+            f"{found.second:.3f} with {tuned.best.label}; 95 % interval of the difference "
+            f"{found.low:+.3f} … {found.high:+.3f}."
+        )
     print_line(tuned.held_out.sentence)
     print_line()
     print_line(as_yaml(tuned.best.changed).rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 
 import pytest
@@ -77,9 +78,52 @@ def test_settings_that_nothing_beats_stay():
     assert tune(TUNING + HELD_OUT, trials, Index(), measure="R@5").best.changed == {}
 
 
-def test_a_figure_that_does_not_exist_is_an_error():
-    with pytest.raises(UsageError, match="'nDCG'"):
-        tuned(measure="nDCG")
+@pytest.mark.parametrize("measure", ["nDCG", "search_ms_p50", "prompt_tokens", "R@7"])
+def test_a_figure_that_cannot_be_tuned_for_is_an_error_that_names_the_others(measure):
+    with pytest.raises(UsageError, match=f"'{measure}'.*nDCG@10.*search_ms"):
+        tuned(measure=measure)
+
+
+def test_of_times_the_lowest_is_the_best():
+    class Slow(System):
+        async def __call__(self, endpoint, body):
+            await asyncio.sleep(0.02)
+            return await super().__call__(endpoint, body)
+
+    def opening(settings):
+        made = Slow if settings.retrieval.rrf_k == 20 else System
+
+        @contextmanager
+        def opened():
+            yield Opened(ask=made())
+
+        return opened
+
+    trials = grid(SETTINGS, {"retrieval.rrf_k": [20, 30]})
+    found = tune(TUNING + HELD_OUT, trials, opening, measure="search_ms")
+    assert found.best.changed != {"retrieval.rrf_k": 20}
+    assert [label for label, _ in rows(found)][-1] == "retrieval.rrf_k=20"
+    assert found.held_out.differences["search_ms"].cases == 4
+
+
+@pytest.mark.parametrize("measure", ["R@10", "R@20"])
+def test_settings_of_other_depths_are_held_to_the_same_figure(measure):
+    table = {each.question: search_json(*["x"] * 8, "it is this") for each in TUNING + HELD_OUT}
+    depths = []
+
+    def opening(settings):
+        ask = System(search=table)
+
+        @contextmanager
+        def opened():
+            yield Opened(ask=ask)
+            depths.append(ask.asked[0][1]["top_k"])
+
+        return opened
+
+    trials = grid(SETTINGS, {"reranker.depth": [5, 20]})
+    found = tune(TUNING + HELD_OUT, trials, opening, measure=measure)
+    assert {trial.value for trial in found.trials} == {1.0} and set(depths) == {50}
 
 
 def test_without_marks_ids_decide_and_the_same_way_each_time():
