@@ -451,8 +451,8 @@ class Doubt:
 
     sentence: str
     reason: str
-    """`uncited`, `numbers`, `words`, `meaning`, or `language`: words of two languages cannot be
-    compared."""
+    """`uncited`, `numbers`, `words`, `negation`, `meaning`, or `language`: words of two languages
+    cannot be compared."""
     labels: tuple[str, ...]
     """The sources that it names."""
 
@@ -467,7 +467,7 @@ class Answer:
     generation: str
     doubts: tuple[Doubt, ...] = ()
     cut: bool = False
-    """Whether the token limit ended it."""
+    """Whether the token limit ended it; if refused, it may not have come to its citations."""
     degraded: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[StageRecord, ...] = ()

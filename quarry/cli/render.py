@@ -15,6 +15,7 @@ _DOUBTS = {
     "uncited": "names no source that says so",
     "numbers": "has a number or code that its sources do not have",
     "words": "shares few words with its sources",
+    "negation": "denies what its sources say, or says what they deny",
     "meaning": "does not follow from its sources, says the entailment model",
     "language": "is in another language than its sources, so it was not compared",
 }

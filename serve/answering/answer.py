@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -13,7 +13,7 @@ from quarry.records import AnswerStatus, Citation, Doubt, Evidence, StageRecord,
 from quarry.text import REFUSAL
 from serve.answering.citations import Sentence, cited_sentences, claims, quote
 from serve.answering.generate import Written
-from serve.answering.support import denied, doubt, readable, states_fact
+from serve.answering.support import bears, denied, doubt, readable, says_something, states_fact
 from serve.models import Entail
 from serve.stage import Run, Stopwatch
 
@@ -21,6 +21,8 @@ _log = structlog.get_logger(__name__)
 
 SHARE = 0.5
 """Of the time that is left, for an entailment model."""
+_FOR_A_JUDGE = ("words", "language", "negation")
+"""Doubts that a judge of the meaning may take away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,15 @@ async def check(
     sources = {item.label: item for item in evidence}
     said = [] if written.text == REFUSAL else cited_sentences(written.text, written.marks)
     doubts = [_doubt(number, said, sources) for number in range(len(said))]
-    if judge is not None:
-        doubts = await _judged(said, doubts, sources, judge, run)
-    checked = REFUSED
-    if any(_borne(sentence, found) for sentence, found in zip(said, doubts, strict=True)):
+    judged = await _judged(said, doubts, sources, judge, run) if judge is not None else {}
+    for number, entailed in judged.items():
+        doubts[number] = None if entailed else denied(said[number])
+    cut = written.last.stop is StopReason.LENGTH and written.text != REFUSAL
+    checked = replace(REFUSED, cut=cut)
+    if any(
+        bool(sentence.labels) and (judged.get(number) or _borne(sentence, doubts[number], sources))
+        for number, sentence in enumerate(said)
+    ):
         checked = Checked(
             status=AnswerStatus.ANSWERED,
             text=written.text,
@@ -66,13 +73,13 @@ async def check(
                 _citation(sources[label], supported) for label, supported in claims(said).items()
             ),
             doubts=tuple(found for found in doubts if found),
-            cut=written.last.stop is StopReason.LENGTH,
+            cut=cut,
         )
     return checked, watch.done(
         len(checked.citations),
         unknown_citations=written.unknown_citations,
         removed_links=written.removed_links,
-        refused=checked is REFUSED,
+        refused=checked.status is AnswerStatus.REFUSED,
         doubts=dict(Counter(found.reason for found in checked.doubts)),
         cut=checked.cut,
     )
@@ -83,14 +90,20 @@ def section_path(section: Sequence[str]) -> str:
     return " > ".join(section)
 
 
-def _borne(sentence: Sentence, found: Doubt | None) -> bool:
-    return bool(sentence.labels) and (found is None or found.reason == "language")
+def _borne(sentence: Sentence, found: Doubt | None, sources: Mapping[str, Evidence]) -> bool:
+    """Whether a check found what it says in what it cites, or could not compare the languages."""
+    if found is not None:
+        return found.reason == "language"
+    return bears(sentence, [sources[label] for label in sentence.labels])
 
 
 def _doubt(number: int, said: Sequence[Sentence], sources: Mapping[str, Evidence]) -> Doubt | None:
-    """Why a sentence may not be borne; one without a mark is by the next mark of its paragraph."""
+    """Why a sentence may not be borne; one without a mark is by the next mark of its paragraph.
+
+    What has a mark is checked in any form: a heading, a question or code may state a fact too.
+    """
     sentence = said[number]
-    if not states_fact(sentence):
+    if not sentence.labels and not states_fact(sentence):
         return None
     found = doubt(sentence, [sources[label] for label in _named(number, said)])
     return found if not found or sentence.labels else doubt(sentence, [])
@@ -111,12 +124,13 @@ async def _judged(
     sources: Mapping[str, Evidence],
     judge: Judge,
     run: Run,
-) -> list[Doubt | None]:
-    """The doubts with the judge's in place of those of words; numbers stay as they are."""
+) -> dict[int, bool]:
+    """By their place, whether the judge finds sentences entailed; numbers it cannot talk right."""
     asked = [
         number
         for number, found in enumerate(doubts)
-        if states_fact(said[number]) and (found is None or found.reason in ("words", "language"))
+        if (says_something(said[number]) if said[number].labels else states_fact(said[number]))
+        and (found is None or found.reason in _FOR_A_JUDGE)
     ]
     pairs = [
         (readable(sources[label]), said[number].text)
@@ -124,18 +138,17 @@ async def _judged(
         for label in _named(number, said)
     ]
     if not pairs:
-        return list(doubts)
+        return {}
     try:
         probabilities = iter(await run.deadline.within(judge.entail(pairs), SHARE))
     except (QuarryError, TimeoutError) as error:
         run.without("entailment")
         _log.warning("entailment_failed", error=type(error).__name__)
-        return list(doubts)
-    judged = list(doubts)
-    for number in asked:
-        best = max(next(probabilities) for _ in _named(number, said))
-        judged[number] = None if best >= judge.threshold else denied(said[number])
-    return judged
+        return {}
+    return {
+        number: max(next(probabilities) for _ in _named(number, said)) >= judge.threshold
+        for number in asked
+    }
 
 
 def _citation(source: Evidence, supported: Sequence[str]) -> Citation:

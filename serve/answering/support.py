@@ -14,6 +14,8 @@ import regex
 from quarry.records import Doubt, Evidence
 from quarry.text import REFUSAL, analyze, identifiers
 from serve.answering.citations import Sentence
+from serve.answering.negation import contradicts
+from serve.answering.numbers import numbers
 
 LEAST_SHARED = 0.5
 """Of a sentence's content words, that its sources must have."""
@@ -32,30 +34,32 @@ _FUNCTION_WORDS = {
 """The commonest small words of languages in Latin script, enough to tell one from another."""
 _SURE = 2
 """Different small words of a language that a text must have to be taken for it."""
-_NUMBER = regex.compile(
-    r"(?<!\d)\d{1,3}(?P<mark>[.,\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*(?!\d)(?:[.,]\d+)?"
-    r"|\d+(?:[.,]\d+)*"
-)
-_THOUSANDS = regex.compile(r"(\d{1,3}(?:[.,]\d{3})+)((?:[.,]\d+)?)")
-_LIST_NUMBER = regex.compile(r"^\s*(?:[-*•]\s+)?\(?\d{1,3}[.)]\s")
 _HEADING = regex.compile(r"\s*(?:#{1,6}\s|\|?[\s:|-]+\|?$)")
 _WORD = regex.compile(r"[\p{L}\p{M}]+")
-_SPELLED = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-}
 
 
 def states_fact(sentence: Sentence) -> bool:
     """Whether a reader would want a source for it: no question, heading, lead-in or code."""
     text = sentence.text.strip()
-    if sentence.in_code or not text or text == REFUSAL or _HEADING.match(text):
+    if sentence.in_code or text == REFUSAL or _HEADING.match(text):
         return False
-    if text.endswith(("?", "？", ":", "：")):
-        return False
-    return len(_content(text)) >= _FEW_WORDS or bool(_numbers(text))
+    return not text.endswith(("?", "？", ":", "：")) and says_something(sentence)
+
+
+def says_something(sentence: Sentence) -> bool:
+    """Whether it has enough words, or a number, to be compared."""
+    return len(_content(sentence.text)) >= _FEW_WORDS or bool(numbers(sentence.text))
+
+
+def bears(sentence: Sentence, sources: Sequence[Evidence]) -> bool:
+    """Whether anything of it was found in these sources, once nothing of it is in doubt: "Yes." has
+    nothing that could be."""
+    read = "\n".join(readable(source) for source in sources)
+    return bool(
+        numbers(sentence.text)
+        or identifiers(sentence.text)
+        or _content(sentence.text) & _content(read)
+    )
 
 
 def doubt(sentence: Sentence, sources: Sequence[Evidence]) -> Doubt | None:
@@ -65,7 +69,7 @@ def doubt(sentence: Sentence, sources: Sequence[Evidence]) -> Doubt | None:
     if any(sentence.text in source.text for source in sources):
         return None
     read = "\n".join(readable(source) for source in sources)
-    if not _numbers(sentence.text) <= _numbers(read):
+    if not numbers(sentence.text) <= numbers(read):
         return _doubt(sentence, "numbers")
     codes = set(identifiers(sentence.text))
     if not codes <= set(identifiers(read)):
@@ -75,6 +79,8 @@ def doubt(sentence: Sentence, sources: Sequence[Evidence]) -> Doubt | None:
     if len(wanted) >= _FEW_WORDS and shared < LEAST_SHARED:
         other = _other_language(sentence.text, read)
         return _doubt(sentence, "language" if other else "words")
+    if contradicts(sentence.text, read):
+        return _doubt(sentence, "negation")
     return None
 
 
@@ -94,26 +100,6 @@ def readable(source: Evidence) -> str:
 
 def _doubt(sentence: Sentence, reason: str) -> Doubt:
     return Doubt(sentence=sentence.text, reason=reason, labels=sentence.labels)
-
-
-def _numbers(text: str) -> set[str]:
-    """Numbers in one form: 1,000 as 1000, 4,90 as 4.9, 07 as 7, seven as 7."""
-    plain = _LIST_NUMBER.sub("", text)
-    found = {_one_form(match.group()) for match in _NUMBER.finditer(plain)}
-    words = (word.lower() for word in _WORD.findall(plain))
-    return found | {_SPELLED[word] for word in words if word in _SPELLED and word != "one"}
-
-
-def _one_form(number: str) -> str:
-    bare = regex.sub(r"\s", "", unicodedata.normalize("NFKC", number))
-    thousands = _THOUSANDS.fullmatch(bare)
-    if thousands:
-        bare = regex.sub(r"[.,]", "", thousands[1]) + thousands[2]
-    parts = regex.split(r"[.,]", bare)
-    if len(parts) == 2:
-        whole, fraction = parts[0].lstrip("0") or "0", parts[1].rstrip("0")
-        return f"{whole}.{fraction}" if fraction else whole
-    return ".".join(part.lstrip("0") or "0" for part in parts)
 
 
 def _content(text: str) -> set[str]:

@@ -123,7 +123,7 @@ class CitationOut(BaseModel):
 
 class DoubtOut(BaseModel):
     sentence: str
-    reason: str = Field(description="uncited, numbers, words, meaning or language.")
+    reason: str = Field(description="uncited, numbers, words, negation, meaning or language.")
     labels: list[str] = Field(description="The sources that it names.")
 
 
@@ -132,7 +132,7 @@ class AnswerOut(BaseModel):
     answer: str
     citations: list[CitationOut]
     doubts: list[DoubtOut] = Field(description="Sentences that the sources may not bear.")
-    cut: bool = Field(description="Whether the token limit ended the answer.")
+    cut: bool = Field(description="Whether the token limit ended what was written.")
     generation: str
     degraded: list[str]
     timings_ms: dict[str, float]

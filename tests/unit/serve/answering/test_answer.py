@@ -86,6 +86,34 @@ async def test_an_answer_of_which_no_sentence_is_borne_by_what_it_cites_is_refus
         assert (answer.status, answer.text, answer.citations) == (AnswerStatus.REFUSED, REFUSAL, ())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The vacation is 90 days for all staff [S1]:",
+        "The vacation is 90 days for all staff, right? [S1]",
+        "## The vacation is 90 days for all staff [S1]",
+        "```\nThe vacation is 90 days for all staff [S1]\n```",
+        "`` `` The vacation is 90 days for all staff [S1].",
+    ],
+)
+async def test_what_cites_is_checked_in_any_form(text: str) -> None:
+    assert (await checked(text)).status is AnswerStatus.REFUSED
+    assert reasons(await checked(f"{CREDIT}\n\n{text}")) == ["numbers"]
+
+
+async def test_what_could_not_be_compared_bears_no_answer() -> None:
+    assert (await checked("Yes [S1].")).status is AnswerStatus.REFUSED
+    assert (await checked("Yes [S1].", judge(0.9))).status is AnswerStatus.REFUSED
+    assert (await checked("Oslo [S2].")).status is AnswerStatus.ANSWERED
+    assert (await checked(f"Yes [S1]. {CREDIT}")).doubts == ()
+
+
+async def test_a_denial_is_doubted_unless_the_judge_finds_it_said() -> None:
+    text = f"{CREDIT} Used tents do not give store credit [S1]."
+    assert reasons(await checked(text)) == ["negation"]
+    assert reasons(await checked(text, judge(0.9))) == []
+
+
 async def test_every_factual_sentence_is_cited_or_doubted() -> None:
     answer = await checked(
         "Here is what the sources say:\n\n"
@@ -116,6 +144,12 @@ async def test_an_answer_in_another_language_is_given_and_said_to_be_uncompared(
 async def test_an_answer_cut_by_the_token_limit_is_said_to_be_cut() -> None:
     assert (await checked(CREDIT, stop=StopReason.LENGTH)).cut
     assert not (await checked(CREDIT)).cut
+
+
+async def test_a_refusal_for_want_of_citations_says_that_the_text_was_cut() -> None:
+    answer = await checked("Used tents give store credit only, within", stop=StopReason.LENGTH)
+    assert (answer.status, answer.text, answer.cut) == (AnswerStatus.REFUSED, REFUSAL, True)
+    assert not (await checked(REFUSAL, stop=StopReason.LENGTH)).cut
 
 
 # -------------------------------------------------------------------------- the entailment model

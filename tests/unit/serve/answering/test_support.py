@@ -9,6 +9,7 @@ import pytest
 
 from quarry.text import REFUSAL
 from serve.answering.citations import Sentence
+from serve.answering.numbers import numbers
 from serve.answering.support import doubt, states_fact
 from tests.unit.serve.answering.test_citations import evidence
 
@@ -38,6 +39,12 @@ def reason(text: str) -> str:
         "It is open from 9:00 on 1/7/2026.",
         "E 1042 stops axis two.",
         "Yes.",
+        "Used tents are not returned after 60 days.",
+        "Nothing but store credit is given for used tents.",
+        "Used tents are returned within sixty days for store credit only.",
+        "Shipping costs 4.90 euros above one thousand grams.",
+        "Shipping costs 4.90 euros above a thousand grams.",
+        "Shipping costs 4.90 euros above 1 thousand grams.",
     ],
 )
 def test_what_the_source_says_is_borne_in_any_spelling(text: str) -> None:
@@ -52,10 +59,70 @@ def test_what_the_source_says_is_borne_in_any_spelling(text: str) -> None:
         "E-1043 stops axis 2.",
         "E-1042 stops axis 3.",
         "Used tents are returned within six days for store credit.",
+        "Used tents are returned within twenty days for store credit.",
+        "Used tents are returned within sixty-one days for store credit.",
+        "Shipping costs 4.90 euros above two thousand grams.",
     ],
 )
 def test_a_number_or_code_that_no_source_has_is_doubted(text: str) -> None:
     assert reason(text) == "numbers"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("twenty", {"20"}),
+        ("twenty-one days", {"21"}),
+        ("two hundred and fifty-five", {"255"}),
+        ("two and three", {"2", "3"}),
+        ("five twenty six", {"5", "26"}),
+        ("Three thousand one hundred", {"3100"}),
+        ("1.5 million", {"1500000"}),
+        ("2 thousand and 3", {"2000", "3"}),
+        ("one of them", set()),
+        ("one hundred", {"100"}),
+        ("tense sixes", set()),
+    ],
+)
+def test_spelled_numbers_are_composed(text: str, expected: set[str]) -> None:
+    assert numbers(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Used tents do not give store credit, within 60 days.",
+        "Used tents are never returned within 60 days.",
+        "Used tents aren't returned within 60 days for store credit only.",
+        "Broken stoves can be returned to the shop.",
+    ],
+)
+def test_the_opposite_of_what_the_source_says_is_doubted(text: str) -> None:
+    source = evidence(
+        "Used tents give store credit only. Used tents are returned within 60 days for store "
+        "credit only. Broken stoves cannot be returned to the shop."
+    )
+    found = doubt(sentence(text), [source])
+    assert found is not None
+    assert found.reason == "negation"
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("Used tents are returned within 60 days.", "Used tents are not returned after 60 days."),
+        ("Used tents are returned if they are dry.", "Used tents are not returned unless dry."),
+        ("Used tents are returned within 60 days.",
+         "Used tents are returned within 60 days, but broken stoves are not."),
+        ("Used tents are returned within 60 days.",
+         "Are used tents not returned? Used tents are returned within 60 days."),
+        ("Used tents are not returned.", "No used tent is returned."),
+        ("Give no more than 60 used tents back.", "Give at most 60 used tents back."),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_the_opposite_is_not(text: str, source: str) -> None:
+    found = doubt(sentence(text), [evidence(source)])
+    assert found is None or found.reason != "negation"
 
 
 def test_words_that_no_source_has_are_doubted() -> None:
