@@ -90,7 +90,7 @@ def _open_text(
     if kind == "memory":
         from quarry.stores.memory import MemoryCatalog, MemoryTextStore
 
-        return MemoryCatalog(), MemoryTextStore()
+        return MemoryCatalog(retention=retention), MemoryTextStore()
     if kind == "sqlite":
         from quarry.stores.sqlite import open_database
         from quarry.stores.sqlite_catalog import SqliteCatalog

@@ -6,19 +6,23 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
-from itertools import pairwise
+from datetime import datetime, timedelta
 
 from quarry.errors import Conflict, RowsRejected
 from quarry.ports import CommitResult
 from quarry.records import DocState, Document, Generation, Kept, SourceEntry
 from quarry.stores.codec import check_text
+from quarry.stores.snapshots import replaced_after
 
 
 class MemoryCatalog:
-    """Catalog: one lock is the atomic step."""
+    """Catalog: one lock is the atomic step.
 
-    def __init__(self) -> None:
+    Without a `retention` a commit forgets what it replaces.
+    """
+
+    def __init__(self, *, retention: timedelta = timedelta(0)) -> None:
+        self._retention = retention
         self._lock = threading.RLock()
         self._rows: dict[str, Document] = {}
         self._history: dict[str, list[Document]] = {}
@@ -40,7 +44,8 @@ class MemoryCatalog:
                 raise Conflict(f"Document {document.doc_id} was changed by another writer.")
             stored = replace(document, serial=document.serial + 1)
             self._rows[document.doc_id] = stored
-            self._history.setdefault(document.doc_id, []).append(stored)
+            replaced = self._history.get(document.doc_id, ()) if self._retention else ()
+            self._history[document.doc_id] = [*replaced, stored]
             return stored
 
     def commit_many(self, documents: Sequence[Document]) -> list[CommitResult]:
@@ -198,11 +203,5 @@ class MemoryRegistry:
         """Nothing to do."""
 
 
-def _replaced_after(rows: list[Document], before: datetime) -> list[Document]:
-    """Snapshots whose successor was committed at or after `before`, and always the last one."""
-    kept = [
-        row
-        for row, after in pairwise(rows)
-        if after.committed_at is None or after.committed_at >= before
-    ]
-    return [*kept, rows[-1]]
+def _replaced_after(rows: Sequence[Document], before: datetime) -> list[Document]:
+    return replaced_after(rows, before, committed_at=lambda row: row.committed_at)

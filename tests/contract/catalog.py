@@ -35,6 +35,11 @@ class CatalogContract:
         raise NotImplementedError
 
     @pytest.fixture
+    def make_forgetful(self) -> MakeCatalog:
+        """Opens one without a retention."""
+        raise NotImplementedError
+
+    @pytest.fixture
     def catalog(self, make: MakeCatalog) -> Catalog:
         catalog = make("g1")
         catalog.ensure()
@@ -259,6 +264,21 @@ class CatalogContract:
         assert catalog.trim_history(["d1"], before=at(2)) == 1
         assert catalog.expired(at(2)) == []
         assert catalog.expired(at(6)) == ["d1"]
+
+    def test_without_a_retention_a_commit_forgets_what_it_replaces(
+        self, make_forgetful: MakeCatalog
+    ) -> None:
+        catalog = make_forgetful("g1")
+        catalog.ensure()
+        first = catalog.commit(document(series="HR-014", committed_at=at(0)))
+        assert catalog.history("d1") == [first]
+        (last,) = catalog.commit_many([replace(first, series="HR-015", committed_at=at(1))])
+        assert catalog.history("d1") == [last]
+        assert catalog.histories(["d1"]) == {"d1": [last]}
+        assert catalog.members(["HR-014", "HR-015"]) == catalog.members(["HR-015"]) == {"d1"}
+        assert catalog.members(["HR-014"]) == set()
+        assert catalog.expired(at(9)) == []
+        assert catalog.trim_history(["d1"], before=at(9)) == 0
 
     def test_members_of_a_series_are_all_that_ever_were(self, catalog: Catalog) -> None:
         left = catalog.commit(document("d1", series="HR-014", committed_at=at(0)))

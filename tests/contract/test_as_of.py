@@ -27,7 +27,7 @@ YEAR = timedelta(days=365)
 class TestMemory(AsOfContract):
     @pytest.fixture
     def stores(self) -> Stores:
-        return Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
+        return Stores(MemoryCatalog(retention=YEAR), MemoryTextStore(), MemoryVectorStore())
 
 
 class TestEmbedded(AsOfContract):

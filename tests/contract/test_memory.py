@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
 
 import pytest
 
@@ -35,6 +36,11 @@ class TestMemoryVectorStore(VectorStoreContract):
 class TestMemoryCatalog(CatalogContract):
     @pytest.fixture
     def make(self) -> MakeCatalog:
+        opened = defaultdict(lambda: MemoryCatalog(retention=timedelta(days=365)))
+        return opened.__getitem__
+
+    @pytest.fixture
+    def make_forgetful(self) -> MakeCatalog:
         opened: defaultdict[str, MemoryCatalog] = defaultdict(MemoryCatalog)
         return opened.__getitem__
 

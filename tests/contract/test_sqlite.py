@@ -51,6 +51,10 @@ class TestSqliteCatalog(CatalogContract):
     def make(self, database: Opened) -> MakeCatalog:
         return lambda name: SqliteCatalog(database(), name, retention=timedelta(days=365))
 
+    @pytest.fixture
+    def make_forgetful(self, database: Opened) -> MakeCatalog:
+        return lambda name: SqliteCatalog(database(), name, retention=timedelta(0))
+
 
 class TestSqliteRegistry(RegistryContract):
     @pytest.fixture

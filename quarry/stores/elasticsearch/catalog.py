@@ -16,6 +16,7 @@ from quarry.stores import codec
 from quarry.stores.elasticsearch import mappings
 from quarry.stores.elasticsearch.client import PAGE, Cluster
 from quarry.stores.elasticsearch.known import KnownRows
+from quarry.stores.snapshots import replaced_after
 
 KEPT = "kept"
 """Id of the entry that holds what `keep` was given; those of addresses are digests."""
@@ -316,11 +317,9 @@ def _without_repeats(documents: Sequence[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def _replaced_after(rows: list[dict[str, Any]], before: datetime) -> list[dict[str, Any]]:
-    """Snapshots whose successor was committed at or after `before`, and always the last one."""
-    replaced = [row["committed_at"] for row in rows[1:]]
-    return [
-        row
-        for row, at in zip(rows, replaced, strict=False)
-        if at is None or datetime.fromisoformat(at) >= before
-    ] + rows[-1:]
+def _replaced_after(rows: Sequence[dict[str, Any]], before: datetime) -> list[dict[str, Any]]:
+    def committed_at(row: dict[str, Any]) -> datetime | None:
+        at = row["committed_at"]
+        return None if at is None else datetime.fromisoformat(at)
+
+    return replaced_after(rows, before, committed_at=committed_at)

@@ -28,6 +28,11 @@ class TestElasticsearchCatalog(CatalogContract):
         cluster = Cluster(elasticsearch_settings)
         return lambda name: ElasticsearchCatalog(cluster, name, retention=FOREVER)
 
+    @pytest.fixture
+    def make_forgetful(self, elasticsearch_settings: ElasticsearchSettings) -> MakeCatalog:
+        cluster = Cluster(elasticsearch_settings)
+        return lambda name: ElasticsearchCatalog(cluster, name, retention=timedelta(0))
+
 
 class TestElasticsearchText(TextStoreContract):
     @pytest.fixture

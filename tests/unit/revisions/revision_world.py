@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -49,7 +50,8 @@ class Page:
 
 
 def memory_stores() -> Stores:
-    stores = Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
+    catalog = MemoryCatalog(retention=timedelta(days=36_500))  # tests look at what was replaced
+    stores = Stores(catalog, MemoryTextStore(), MemoryVectorStore())
     stores.ensure(DIMENSION)
     return stores
 

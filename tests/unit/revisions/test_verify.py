@@ -35,8 +35,9 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
     made.close()
 
 
-def memory() -> Stores:
-    made = Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore(), clock=lambda: at(5))
+def memory(retention: timedelta = timedelta(0)) -> Stores:
+    catalog = MemoryCatalog(retention=retention)
+    made = Stores(catalog, MemoryTextStore(), MemoryVectorStore(), retention, clock=lambda: at(5))
     made.ensure(DIMENSION)
     return made
 
@@ -291,7 +292,7 @@ def test_a_document_without_a_mark_of_its_metadata_is_no_difference(stores: Stor
 
 
 def test_revisions_within_the_retention_are_kept() -> None:
-    stores = replace(memory(), retention=timedelta(hours=1))
+    stores = memory(timedelta(hours=1))
     retention.advance(stores)
     old = ingest(stores, "a", ["one"])
     new = ingest(stores, "a", ["two"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from quarry import ids
@@ -50,7 +51,9 @@ class World:
 
     settings: Settings = field(default_factory=lambda: Settings.model_validate({}))
     stores: Stores = field(
-        default_factory=lambda: Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
+        default_factory=lambda: Stores(
+            MemoryCatalog(retention=timedelta(days=36_500)), MemoryTextStore(), MemoryVectorStore()
+        )
     )
     embedder: Any = field(default_factory=FakeEmbedder)
     reranker: Any = None

@@ -132,16 +132,6 @@ def test_a_commit_that_fails_in_the_middle_leaves_row_and_history_as_they_were(
     assert catalog.history("d1") == [stored]
 
 
-def test_without_a_retention_a_commit_forgets_what_it_replaces(database: Database) -> None:
-    catalog = SqliteCatalog(database, "g1", retention=timedelta(0))
-    catalog.ensure()
-    row = document()
-    for hours in (0, 1, 2):
-        row = catalog.commit(replace(row, committed_at=at(hours)))
-    assert catalog.history("d1") == [row]
-    assert catalog.expired(at(9)) == []
-
-
 def test_looking_for_what_has_expired_reads_nothing_else(database: Database) -> None:
     SqliteCatalog(database, "g1", retention=YEAR).ensure()
     with database.read() as db:
