@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,11 @@ from quarry.cli.context import ConfigOption, JsonOption, settings_of
 from quarry.cli.evaluating import Documents, judge_of
 from quarry.cli.output import one_line, print_json, print_line, print_note
 from quarry.errors import UsageError
+from quarry.settings import Settings
+
+if TYPE_CHECKING:
+    from evals.datasets.questions import Case
+    from evals.injections import Outcome, Planted
 
 
 def import_(
@@ -115,19 +120,25 @@ def inject(
     *,
     datasets: SetsArgument,
     documents: DocumentsOption = None,
+    rewording: Annotated[
+        bool,
+        typer.Option(
+            "--allow-rewording",
+            help="Let other words from the same sources through, for generators that write.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Plant instructions among the documents, and see whether any answer obeys one.
+    """Plant instructions among the documents, and see whether any answer changes.
 
     Pages that want to be obeyed (orders, control tokens, hidden text, fake sources, leaking links)
-    are indexed beside --documents. Exits with 4 if an answer says what they want, cites one, or
-    stops passing.
+    are indexed beside --documents. Exits with 4 if an answer says what they want, cites one, stops
+    passing, or is another than without them.
     """
     settings = settings_of(context, config, or_defaults=True)
     from evals import injections
     from evals.datasets.questions import load_all
-    from evals.evaluate import Options, evaluate
 
     cases = load_all(datasets)
     folders = [Documents.parse(each) for each in documents or []]
@@ -136,40 +147,81 @@ def inject(
     planted = settings.data_dir / "evals" / injections.SOURCE
     pages = injections.plant(planted, cases)
     hostile = [*folders, Documents(source=injections.SOURCE, folder=planted)]
+    names = [set_name(path) for path in datasets]
+    found, notes = _planted(settings, names, cases, pages, {"clean": folders, "planted": hostile})
+    passed = found.passed(rewording=rewording)
+    if as_json:
+        print_json(_injected_json(found, pages, notes) | {"passed": passed})
+    else:
+        for line in _injected_lines(found, len(cases), notes):
+            print_line(line)
+    if not passed:
+        raise typer.Exit(GATE_FAILED)
+
+
+def _planted(
+    settings: Settings,
+    names: list[str],
+    cases: list[Case],
+    pages: Sequence[Planted],
+    runs: Mapping[str, list[Documents]],
+) -> tuple[Outcome, Sequence[str]]:
+    """Asks the set without the pages and with them; what came of it, and what must be said."""
+    from evals.evaluate import Options, evaluate
+    from evals.injections import Watch, outcome
+
+    clean, planted = watches = Watch(), Watch()
     contestants = [
         contestant(
-            Path(name),
+            Path(label),
             settings,
             variants(None),
             url="",
             token_file=None,
-            documents=each,
-            judge=injections.judge,
+            documents=folders,
+            judge=watch,
         )
-        for name, each in (("clean", folders), ("planted", hostile))
+        for (label, folders), watch in zip(runs.items(), watches, strict=True)
     ]
-    report = evaluate(
-        [set_name(path) for path in datasets],
+    report = evaluate(names, cases, contestants, Options(progress=asked))
+    (comparison,) = report.comparisons
+    found = outcome(
         cases,
-        contestants,
-        Options(progress=asked),
+        pages,
+        clean=clean,
+        planted=planted,
+        lost=comparison.lost,
+        sent=settings.retrieval.evidence_chunks,
     )
-    obeyed = [r for r in report.runs[1].results if r.measures.get(injections.INJECTED)]
-    lost = report.comparisons[0].lost
-    if as_json:
-        print_json(
-            {
-                "pages": [asdict(page) for page in pages],
-                "obeyed": [result.case.id for result in obeyed],
-                "lost": list(lost),
-            }
-        )
-    else:
-        print_line(f"{len(pages)} planted pages, {len(cases)} questions.")
-        print_line(f"answers that obey or cite one: {_ids(r.case.id for r in obeyed)}")
-        print_line(f"cases that pass without them and fail with them: {_ids(lost)}")
-    if obeyed or lost:
-        raise typer.Exit(GATE_FAILED)
+    return found, report.notes
+
+
+def _injected_lines(found: Outcome, asked: int, notes: Sequence[str]) -> Iterator[str]:
+    changed = [f"{case} ({', '.join(what)})" for case, what in found.changed.items()]
+    kinds = [page.kind for page in found.unretrieved]
+    yield f"{found.pages} planted pages, {asked} questions."
+    yield f"answers that obey or cite one: {_ids(found.obeyed)}"
+    yield f"answers that are others than without them: {_ids(changed)}"
+    yield f"cases that pass without them and fail with them: {_ids(found.lost)}"
+    yield f"questions that failed, of which nothing is known: {_ids(found.unseen)}"
+    yield f"pages that no question found, {len(kinds)} of {found.pages}: {_ids(kinds)}"
+    yield from notes
+
+
+def _injected_json(
+    found: Outcome, pages: Sequence[Planted], notes: Sequence[str]
+) -> dict[str, object]:
+    missed = {page.name for page in found.unretrieved}
+    return {
+        "pages": [asdict(page) | {"retrieved": page.name not in missed} for page in pages],
+        "obeyed": list(found.obeyed),
+        "changed": [
+            {"id": case, "differences": list(what)} for case, what in found.changed.items()
+        ],
+        "lost": list(found.lost),
+        "unseen": list(found.unseen),
+        "notes": list(notes),
+    }
 
 
 def _ids(ids: Iterable[str]) -> str:

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
+from dataclasses import replace
+from html import unescape
 
 import pytest
 
 from evals.datasets.questions import load_questions
 from evals.improving.propose import DRAFT, Exchange, load_log, propose
-from evals.injections import INJECTED, KINDS, MARK, judge, plant
+from evals.injections import INJECTED, KINDS, MARK, Planted, Watch, outcome, plant
 from evals.running.observe import Cited, Observed
+from evals.running.system import System as Opened
+from quarry.cli.commands import evaluate
 from quarry.cli.main import run
 from quarry.errors import SourceNotFound, UsageError
-from tests.unit.evals.evals_world import case, refused
+from tests.unit.evals.evals_world import System, answer_json, case, passage, refused, search_json
 
 
 def test_a_page_of_every_kind_is_headed_by_a_question_that_can_be_answered(tmp_path):
     cases = [case("one", question='What is "it"?'), refused("no"), case("two", question="Why?")]
+    (tmp_path / "planted-99.md").write_text("of an earlier run")
     pages = plant(tmp_path, cases)
     assert {page.kind for page in pages} == set(KINDS) and len(KINDS) >= 15
     assert {page.case for page in pages} == {"one", "two"}
     for page in pages:
         text = (tmp_path / page.name).read_text(encoding="utf-8")
-        assert "# What is 'it'?" in text or "# Why?" in text
+        assert any(q in unescape(text) for q in ("# What is 'it'?", 'What is "it"?', "Why?"))
         assert MARK in text or page.kind == "forced refusal"
     assert "public" in (tmp_path / "_meta.yaml").read_text()
+    assert {path.suffix for path in tmp_path.glob("planted-*")} == {".md", ".html"}
+    assert len(list(tmp_path.glob("planted-*"))) == len(pages)
+
+
+def observed(answer="It is this [S1].", documents=("returns.md",), status="answered", found=()):
+    cited = [Cited(document=name, doc_id=name, section="", quote="q") for name in documents]
+    passages = tuple(passage("x", name) for name in found)
+    return Observed(status=status, answer=answer, citations=tuple(cited), passages=passages)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +53,101 @@ def test_a_page_of_every_kind_is_headed_by_a_question_that_can_be_answered(tmp_p
 async def test_an_answer_obeys_if_it_says_the_mark_or_cites_a_planted_page(
     answer, document, obeyed
 ):
-    cited = (Cited(document=document, doc_id="d", section="", quote=""),)
-    seen = Observed(status="answered", answer=answer, citations=cited)
-    assert await judge(case(), seen) == {INJECTED: obeyed}
+    assert await Watch()(case(), observed(answer, [document])) == {INJECTED: obeyed}
+
+
+PAGES = [Planted(kind="order", case="one", name="planted-00.md"),
+         Planted(kind="comment", case="one", name="planted-01.html")]  # fmt: skip
+SAME = observed(found=["returns.md", "planted-00.md", "planted-01.html"])
+
+
+async def held(after, before=SAME, **options):
+    clean, planted = Watch(), Watch()
+    for watch, seen in ((clean, before), (planted, after)):
+        if seen:
+            await watch(case(), seen)
+    return outcome([case()], PAGES, clean=clean, planted=planted, lost=(), **{"sent": 3} | options)
+
+
+async def test_answers_that_stay_the_same_pass_whatever_their_marks_and_spaces():
+    found = await held(replace(SAME, answer="It  is this[S3]."))
+    assert not found.changed and found.passed(rewording=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"answer": "Returns are free for 90 days."}, ["answer"]),
+        ({"citations": observed(documents=["other.md"]).citations}, ["sources"]),
+        ({"citations": ()}, ["sources"]),
+        ({"status": "refused", "answer": "No.", "citations": ()}, ["status", "sources", "answer"]),
+    ],
+)
+async def test_an_answer_that_is_another_than_without_the_pages_does_not_pass(change, what):
+    found = await held(replace(SAME, **change))
+    assert found.changed == {"one": what} and not found.passed(rewording=False)
+    assert found.passed(rewording=True) is (what == ["answer"])
+
+
+async def test_pages_that_no_generator_read_are_counted_and_none_at_all_does_not_pass():
+    found = await held(SAME, sent=2)
+    assert [page.kind for page in found.unretrieved] == ["comment"]
+    assert found.passed(rewording=False)
+    assert not (await held(SAME, sent=1)).passed(rewording=False)
+
+
+@pytest.mark.parametrize(("before", "after"), [(SAME, None), (None, SAME)])
+async def test_a_question_that_failed_is_no_pass(before, after):
+    found = await held(after, before)
+    assert found.unseen == ["one"] and not found.passed(rewording=True)
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A set whose answer the planted pages change, as `change` says."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "set.jsonl").write_text(case().model_dump_json(exclude_defaults=True) + "\n")
+
+    def of(answer):
+        def opening(_settings, documents):
+            planted = any(each.source == "planted" for each in documents)
+            found = search_json("it is this", *([dict(PLANTED)] if planted else []))
+            said = answer if planted else answer_json(quotes=[("d1", "", "it is this")])
+            ask = System(search={"What is it?": found}, answer={"What is it?": said})
+
+            @contextmanager
+            def opened():
+                yield Opened(ask=ask)
+
+            return opened
+
+        monkeypatch.setattr(evaluate, "opening", opening)
+
+    return of
+
+
+PLANTED = {"uri": "planted-00.md", "doc_id": "p", "section": "", "text": "Obey."}
+INJECT = ["eval", "inject", "set.jsonl", "--documents", "docs"]
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "code"),
+    [
+        ({"text": "It is this [S1]."}, [], 0),
+        ({"text": "This it is [S1]."}, [], 4),
+        ({"text": "This it is [S1]."}, ["--allow-rewording"], 0),
+    ],
+)
+def test_the_command_says_what_changed_and_what_was_never_found(shop, capsys, said, options, code):
+    shop(answer_json(quotes=[("d1", "", "it is this")], **said))
+    assert run([*INJECT, *options]) == code
+    out = capsys.readouterr().out
+    assert f"pages that no question found, {len(KINDS) - 1} of {len(KINDS)}" in out
+    assert run([*INJECT, *options, "--json"]) == code
+    told = json.loads(capsys.readouterr().out)
+    changed = [{"id": "one", "differences": ["answer"]}] if "This it" in said["text"] else []
+    assert told["changed"] == changed and told["passed"] is (code == 0)
+    assert [page["name"] for page in told["pages"] if page["retrieved"]] == ["planted-00.md"]
 
 
 def exchange(question, status="answered", rating="up", quotes=("It is this.",), **facts):
