@@ -24,11 +24,11 @@ from quarry.access.filters import (
 )
 from quarry.access.labels import (
     COLUMNS,
-    LABEL_BYTES,
     Key,
     clip,
     date_key,
     is_clipped,
+    loosened,
     operand,
     scalar_key,
 )
@@ -144,15 +144,12 @@ def _present(name: str) -> Query:
 
 
 def _bounds(filter: Compare, key: Key, *, exact: bool) -> Query:
-    """A stored text may be cut, which makes it smaller: lower bounds give way, upper ones hold."""
     low, high = _kind_bounds(filter.field, key)
-    spelled = key if filter.field in COLUMNS else flat_value(key, cut=False)
-    if filter.op in (Op.LT, Op.LE):
-        return {**low, _RANGE[filter.op]: spelled}
-    if exact:
-        return {_RANGE[filter.op]: spelled, **high}
-    prefix = clip(str(key), LABEL_BYTES - 8)
-    return {"gte": prefix if filter.field in COLUMNS else flat_value(prefix), **high}
+    op, bound = (filter.op, key) if exact else loosened(filter.op, str(key))
+    spelled = bound if filter.field in COLUMNS else flat_value(bound, cut=False)
+    if op in (Op.LT, Op.LE):
+        return {**low, _RANGE[op]: spelled}
+    return {_RANGE[op]: spelled, **high}
 
 
 def _kind_bounds(name: str, key: Key) -> tuple[Query, Query]:

@@ -22,7 +22,7 @@ from quarry.access.filters import (
     Or,
     ReadableBy,
 )
-from quarry.access.labels import COLUMNS, LABEL_BYTES, clip, date_key, operand, scalar_key
+from quarry.access.labels import COLUMNS, clip, date_key, loosened, operand, scalar_key
 from quarry.access.milvus_leaves import (
     EVERY,
     NONE,
@@ -122,11 +122,8 @@ def _column(filter: Compare, wanted: bool) -> str:
 
 
 def _cut_column(column: str, op: Op, text: str, present: str) -> str:
-    """A stored text may be cut, which makes it smaller: lower bounds give way, upper ones hold."""
-    if op is Op.EQ:
-        return f"{column} == {quoted(clip(text))}"
     if op is Op.NE:
         return present
-    if op in (Op.GT, Op.GE):
-        return f"{column} >= {quoted(clip(text, LABEL_BYTES - 8))}"
-    return f"({present} and {column} {SPELL[op]} {quoted(text)})"
+    op, text = loosened(op, text)
+    test = f"{column} {SPELL[op]} {quoted(text)}"
+    return f"({present} and {test})" if op in (Op.LT, Op.LE) else test

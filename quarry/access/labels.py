@@ -128,3 +128,16 @@ def clip(text: str, limit: int = LABEL_BYTES) -> str:
 def is_clipped(text: str, limit: int = LABEL_BYTES) -> bool:
     """Whether a stored text equal to clip(text) may come from a longer one."""
     return len(text.encode("utf-8")) > limit - 4
+
+
+def loosened(op: Op, text: str) -> tuple[Op, str]:
+    """A comparison with a text that stores cut, as it finds all rows that it should, and more.
+
+    What is stored may be cut, which makes it smaller: lower bounds give way, upper ones hold. Not
+    for NE: what differs from the whole text may be stored as what it is cut to.
+    """
+    if op is Op.EQ:
+        return op, clip(text)
+    if op in (Op.GT, Op.GE):
+        return Op.GE, clip(text, LABEL_BYTES - 8)
+    return op, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quarry.access.filters import Compare, Op, ReadableBy
-from quarry.access.labels import LABEL_BYTES, ORDERED, Key, clip, is_clipped, operand
+from quarry.access.labels import ORDERED, Key, clip, is_clipped, loosened, operand
 
 EVERY = ""
 NONE = 'source == ""'
@@ -42,14 +42,9 @@ def metadata(filter: Compare, wanted: bool) -> str:
 
 
 def _found(path: str, op: Op, key: Key) -> str:
-    if not is_cut(key):
-        return f"{path} {SPELL[op]} {literal(key)}"
-    text = str(key)
-    if op is Op.EQ:
-        return f"{path} == {quoted(clip(text))}"
-    if op in (Op.GT, Op.GE):
-        return f"{path} >= {quoted(clip(text, LABEL_BYTES - 8))}"
-    return f"{path} {SPELL[op]} {quoted(text)}"
+    if is_cut(key):
+        op, key = loosened(op, str(key))
+    return f"{path} {SPELL[op]} {literal(key)}"
 
 
 def _not_found(path: str, op: Op, key: Key) -> str:
