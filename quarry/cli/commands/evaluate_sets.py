@@ -70,8 +70,8 @@ def propose(
 ) -> None:
     """Draft cases from what people asked and how they rated the answers, for you to accept.
 
-    A liked answer becomes a case with the cited words as evidence. For one that was not liked you
-    have to write the evidence: quarry eval names each such line until it is done.
+    A liked answer becomes a case with the cited words as evidence. For one that was not liked, or
+    not rated, you have to write the evidence: quarry eval names each such line until it is done.
     """
     from evals.datasets.questions import load_all
     from evals.improving.propose import load_log

@@ -188,15 +188,45 @@ def test_what_was_not_liked_cannot_be_loaded_before_a_person_completes_it(tmp_pa
         load_questions(path)
 
 
-def test_each_question_is_drafted_once_and_only_if_rated_and_not_known():
+def test_each_question_is_drafted_once_and_only_if_not_known():
     log = [
         exchange("What?", rating="down"),
         exchange("what? ", rating="up"),
         exchange("Known?"),
         exchange("Unrated?", rating=""),
     ]
-    found, (draft,) = drafts(*log, known=[case(question="known?")])
-    assert draft["evidence"] and (found.known, len(found.lines)) == (2, 1)
+    found, (draft, unrated) = drafts(*log, known=[case(question="known?")])
+    assert draft["evidence"] and found.known == 2
+    assert unrated["question"] == "Unrated?" and (found.whole, found.unfinished) == (1, 1)
+
+
+@pytest.mark.parametrize("status", ["answered", "refused"])
+def test_what_nobody_rated_is_drafted_and_cannot_be_loaded_before_a_person_completes_it(
+    tmp_path, status
+):
+    found, _ = drafts(exchange("What?", status=status, rating=""))
+    path = tmp_path / "set.jsonl"
+    path.write_text(found.lines[0] + "\n")
+    with pytest.raises(UsageError, match=r"line 1: .*needs evidence"):
+        load_questions(path)
+
+
+def test_a_draft_keeps_the_conversation_the_filter_and_who_asked(tmp_path):
+    talk = [{"role": "user", "content": "How long is leave?"}]
+    facts = {"conversation": talk, "filter": "region = canada", "as": "mei"}
+    found, _ = drafts(
+        exchange("And there?", **facts),
+        exchange("And there?", **facts | {"groups": ["hr"], "filter": ""}),
+        exchange("And there?"),
+    )
+    path = tmp_path / "set.jsonl"
+    path.write_text("\n".join(found.lines))
+    first, second, third = load_questions(path)
+    assert (first.kind, first.person, first.filter) == ("follow_up", "mei", "region = canada")
+    assert first.conversation[0].content == "How long is leave?"
+    assert (second.groups, second.person, second.filter) == (("hr",), "", "")
+    assert (third.kind, third.conversation) == ("answerable", ())
+    assert propose([exchange("And there?", **facts)], [first]).known == 1
 
 
 def test_a_long_quote_is_cut_at_a_word():
