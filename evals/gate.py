@@ -11,7 +11,7 @@ slices:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,36 @@ def load_gate(path: Path) -> Gate:
         raise UsageError(f"{path}: {first_error(error)}.") from error
 
 
+def check_before(
+    gate: Gate,
+    *,
+    figures: Collection[str],
+    slices: Mapping[str, Collection[str]],
+    compared: Collection[str] | None,
+    inside: bool,
+) -> None:
+    """Raises UsageError for what a run could never show, before anything is asked: a figure that is
+    not among those it may have, a slice that no case is in or of which no case is compared, and
+    leaks or outdated cases where nobody can look (`inside` is False).
+
+    `slices` are given with the ids of their cases; `compared` is None without anything to compare.
+    """
+    for name in (*gate.slices, *gate.no_lost):
+        _known(name, slices)
+    everything = {case for members in slices.values() for case in members}
+    for name in gate.no_lost:
+        _comparable(name, everything if name == EVERYTHING else slices[name], compared)
+    for name, limits in {"": gate, **gate.slices}.items():
+        for figure in (*limits.minimum, *limits.maximum):
+            if figure not in figures:
+                raise _no_figure(name, figure, figures)
+    if not inside and (gate.outdated is not None or "leaks" in gate.model_fields_set):
+        raise UsageError(
+            "Over HTTP nobody can look whether cases are outdated or documents leak; take leaks "
+            "and outdated out of the gate, or leave out --url."
+        )
+
+
 def check_gate(
     gate: Gate,
     *,
@@ -71,24 +101,30 @@ def check_gate(
     slices: Mapping[str, Figures],
     results: Mapping[str, CaseResult],
     comparison: Comparison | None,
+    inside: bool = True,
 ) -> list[Check]:
     """Every demand with its outcome.
 
     Raises UsageError for a slice that no case has, a figure that the run does not have, or
-    `no_lost` without anything to compare with: a gate that checks nothing must not pass.
+    `no_lost` without anything to compare with: a gate that checks nothing must not pass. Where
+    nobody could look who may read what (`inside` is False), leaks are those that answers tell.
     """
     checks = list(_limits("", gate, whole))
     for name, limits in gate.slices.items():
-        checks += _limits(name, limits, _slice(name, whole, slices))
+        _known(name, slices)
+        checks += _limits(name, limits, whole if name == EVERYTHING else slices[name])
     checks += [
-        _most("leaks", gate.leaks, whole.leaks),
+        _most("leaks" if inside else "leaks that answers tell", gate.leaks, whole.leaks),
         _most("failed", gate.failed, whole.failed),
     ]
     if gate.outdated is not None:
         checks.append(_most("outdated", gate.outdated, whole.outdated))
     for name in gate.no_lost:
-        _slice(name, whole, slices)
-        checks.append(_no_lost(name, results, comparison))
+        _known(name, slices)
+        if comparison is None:
+            raise _nothing_to_compare()
+        members = {case for case, each in results.items() if name in (EVERYTHING, *each.slices)}
+        checks.append(_no_lost(name, members, comparison))
     return checks
 
 
@@ -98,10 +134,7 @@ def _limits(slice_name: str, limits: Limits, figures: Figures) -> Iterator[Check
         for name, limit in wanted.items():
             has = figures.measures.get(name)
             if has is None:
-                raise UsageError(
-                    f"The gate asks for {place}{name}, which this run does not have; it has "
-                    f"{', '.join(sorted(figures.measures))}."
-                )
+                raise _no_figure(slice_name, name, figures.measures)
             yield Check(
                 what=place + name,
                 demand=f"{sign} {limit:g}",
@@ -111,28 +144,48 @@ def _limits(slice_name: str, limits: Limits, figures: Figures) -> Iterator[Check
             )
 
 
+def _no_figure(slice_name: str, name: str, known: Collection[str]) -> UsageError:
+    place = f"{slice_name}: " if slice_name else ""
+    return UsageError(
+        f"The gate asks for {place}{name}, which this run does not have; it has "
+        f"{', '.join(sorted(known))}."
+    )
+
+
 def _most(what: str, limit: int, has: int) -> Check:
     return Check(what=what, demand=f"≤ {limit}", has=str(has), passed=has <= limit)
 
 
-def _slice(name: str, whole: Figures, slices: Mapping[str, Figures]) -> Figures:
-    if name == EVERYTHING:
-        return whole
-    if name not in slices:
+def _known(name: str, slices: Collection[str]) -> None:
+    if name != EVERYTHING and name not in slices:
         raise UsageError(
             f"The gate names the slice '{name}', which no case is in; there are "
             f"{', '.join([EVERYTHING, *slices])}."
         )
-    return slices[name]
 
 
-def _no_lost(name: str, results: Mapping[str, CaseResult], comparison: Comparison | None) -> Check:
-    if comparison is None:
+def _nothing_to_compare() -> UsageError:
+    return UsageError(
+        "The gate has no_lost, which needs something to compare with: give two --config, or "
+        "--baseline FILE."
+    )
+
+
+def _comparable(name: str, members: Collection[str], compared: Collection[str] | None) -> None:
+    if compared is None:
+        raise _nothing_to_compare()
+    if not any(case in members for case in compared):
         raise UsageError(
-            "The gate has no_lost, which needs something to compare with: give two --config, or "
-            "--baseline FILE."
+            f"The gate has no_lost: [{name}], of which no case can be compared; compare with a run "
+            "over the same set."
         )
-    lost = [case for case in comparison.lost if name == EVERYTHING or name in results[case].slices]
+
+
+def _no_lost(name: str, members: Collection[str], comparison: Comparison) -> Check:
+    """A case that passed and is outdated now is lost as well: what it asks for is gone."""
+    _comparable(name, members, (*comparison.compared, *comparison.outdated))
+    lost = [case for case in comparison.lost if case in members]
+    lost += [f"{case} (outdated now)" for case in comparison.outdated if case in members]
     return Check(
         what=f"{name}: lost cases",
         demand="none",

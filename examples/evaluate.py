@@ -130,8 +130,8 @@ def generated(name: str) -> Path:
 def gaps(report: dict[str, Any]) -> list[str]:
     """What the same questions lose when they share no word with the page, for each run."""
     lines = ["evidence among the passages that are sent:"]
-    name = f"R@{report['depths']['sent']}"
     for each in report["runs"]:
+        name = f"R@{each['depths']['sent']}"
         same, other, held_out = (
             each["slices"][slice_name]["measures"][name]
             for slice_name in ("same-words", "other-words", "half: held out")

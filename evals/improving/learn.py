@@ -24,6 +24,8 @@ from quarry.text import folded
 FOLDS = 5
 FEWEST = 20
 """Questions below which nothing is learned that would hold for others."""
+MARGIN = 0.01
+"""A loss of nDCG that is not worth speaking of; below it weights do not lower a ranking."""
 REPORTED = ("nDCG@10", "RR@10")
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -119,16 +121,17 @@ def lowers(found: Mapping[str, Difference], name: str) -> str:
 
 
 def _sentence(found: Difference, name: str) -> str:
-    change = found.second - found.first
     told = f"nDCG@10 {found.first:.3f} → {found.second:.3f} on {name}"
-    span = f"95 % interval {found.low:+.3f} … {found.high:+.3f}"
+    span = f"95 % interval {found.span()}"
+    if found.low is None or found.high is None:
+        return f"Nobody can tell from so few questions: {told} ({span})."
     if found.low > 0:
         return f"It helps: {told} ({span})."
     if found.high < 0:
         return f"It would LOWER the ranking: {told} ({span}); do not use it there."
-    if change < 0:
-        return f"It may lower the ranking: {told} ({span}); this set cannot tell."
-    return f"It does not lower the ranking: {told} ({span})."
+    if found.low < -MARGIN:
+        return f"It may lower the ranking, this set cannot tell: {told} ({span})."
+    return f"It does not lower the ranking by more than {MARGIN}: {told} ({span})."
 
 
 def _compared(found: Sequence[Pool], weights: Callable[[str], Fusion]) -> dict[str, Difference]:

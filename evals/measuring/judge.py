@@ -113,6 +113,10 @@ class ModelJudge:
             values[UNREADABLE] = lost / len(verdicts)
         return values
 
+    async def check(self) -> None:
+        """Asks it something small, before a long run counts on it. Raises ModelError."""
+        await self.verdict("answer_relevance", Material(question="Is it there?", answer="It is."))
+
     async def verdict(self, judgement: str, material: Material) -> str | None:
         """`yes`, `partly` or `no`; None if the reply holds none of them."""
         messages = prompt_of(judgement, material)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evals.compare import COSTS
+from evals.compare import COST_FIELDS
 from evals.measuring.results import CaseResult
 from evals.reporting import plots
-from evals.reporting.report import COUNTS, headlines, shown_slices
-from evals.reporting.reports import Report, Run
+from evals.reporting.report import Report, Run
+from evals.reporting.tables import COUNTS, headlines, shown_slices
 
 _MOST_SLICES = 24
 """Drawn in one plot; the table has all."""
@@ -31,10 +31,10 @@ def html_report(report: Report) -> str:
     )
     page: str = environment.get_template("report.html.j2").render(
         report=report,
-        headlines=headlines(report.depths),
+        headlines=headlines(report.runs),
         counts=COUNTS,
         measures=list(dict.fromkeys(n for run in report.runs for n in run.whole.measures)),
-        costs=COSTS,
+        costs=COST_FIELDS,
         slices=[(run, shown_slices(run)) for run in report.runs],
         plots=[Markup(svg) for svg in _plots(report)],  # noqa: S704 - drawn by us, labels escaped
         unlike=unlike(report.runs),
@@ -55,23 +55,14 @@ def _well(result: CaseResult) -> bool:
 
 
 def _plots(report: Report) -> Iterable[str]:
-    yield plots.bars(
-        [name for name in headlines(report.depths) if _everywhere(report, name)],
-        {
-            run.label: [
-                run.whole.measures[name]
-                for name in headlines(report.depths)
-                if _everywhere(report, name)
-            ]
-            for run in report.runs
-        },
-        title="All cases",
-    )
-    curves = {run.label: _curve(run, report.depths.reranked) for run in report.runs}
+    names = [name for name in headlines(report.runs) if _everywhere(report, name)]
+    wholes = {run.label: [run.whole.measures[name] for name in names] for run in report.runs}
+    yield plots.bars(names, wholes, title="All cases")
+    curves = {run.label: _curve(run) for run in report.runs}
     if all(curves.values()):
         yield plots.depths(curves, title="Share of questions whose evidence is complete, by depth")
     first = report.runs[0]
-    main = "pass_rate" if "pass_rate" in first.whole.measures else f"R@{report.depths.sent}"
+    main = "pass_rate" if "pass_rate" in first.whole.measures else f"R@{first.depths.sent}"
     groups = [name for name in shown_slices(first) if _has(report, name, main)][:_MOST_SLICES]
     if groups:
         yield plots.bars(
@@ -83,7 +74,7 @@ def _plots(report: Report) -> Iterable[str]:
             title=f"{main} by slice",
         )
     for comparison in report.comparisons:
-        shown = {"pass", *headlines(report.depths)}
+        shown = {"pass", *headlines(report.runs)}
         found = {k: d for k, d in comparison.differences.items() if k in shown}
         if found:
             title = f"{comparison.second} minus {comparison.first}, with 95 % intervals"
@@ -101,8 +92,9 @@ def _has(report: Report, slice_name: str, measure: str) -> bool:
     )
 
 
-def _curve(run: Run, deepest: int) -> Mapping[int, float]:
+def _curve(run: Run) -> Mapping[int, float]:
     """Share of the judged cases with all evidence in the first 1, 2, … passages."""
+    deepest = run.depths.reranked
     judged = [r for r in run.results if r.case.judged and not r.outdated]
     if not judged:
         return {}

@@ -6,20 +6,18 @@ unless it leaked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from evals.gate import Check
 from evals.measuring.results import CaseResult
-from evals.reporting.reports import Report, Run
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from evals.reporting.report import Report, Run
+from evals.reporting.xml_text import xml_text
 
 
 def junit_xml(report: Report) -> bytes:
     """UTF-8 XML with its declaration."""
-    root = ElementTree.Element("testsuites", name=_plain(", ".join(report.sets)))
+    root = ElementTree.Element("testsuites", name=xml_text(", ".join(report.sets)))
     for run in report.runs:
         _suite(root, run)
     if report.checks:
@@ -33,7 +31,7 @@ def _suite(root: ElementTree.Element, run: Run) -> None:
     suite = ElementTree.SubElement(
         root,
         "testsuite",
-        name=_plain(run.label),
+        name=xml_text(run.label),
         tests=str(len(run.results)),
         failures=str(sum(map(_failed, run.results))),
         errors=str(sum(map(_broke, run.results))),
@@ -49,18 +47,18 @@ def _case(suite: ElementTree.Element, label: str, result: CaseResult) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        name=_plain(result.case.id),
-        classname=_plain(label),
+        name=xml_text(result.case.id),
+        classname=xml_text(label),
         time=f"{seconds:.3f}",
     )
-    reasons = _plain("; ".join(dict.fromkeys((*result.reasons, *result.leaks))))
+    reasons = xml_text("; ".join(dict.fromkeys((*result.reasons, *result.leaks))))
     if _skipped(result):
         ElementTree.SubElement(case, "skipped", message="outdated: no document says it any more")
     elif _broke(result):
         ElementTree.SubElement(case, "error", message=reasons)
     elif _failed(result):
         failure = ElementTree.SubElement(case, "failure", message=reasons)
-        failure.text = _plain(result.answer)
+        failure.text = xml_text(result.answer)
 
 
 def _skipped(result: CaseResult) -> bool:
@@ -82,12 +80,9 @@ def _gate(root: ElementTree.Element, checks: Sequence[Check]) -> None:
         root, "testsuite", name="gate", tests=str(len(checks)), failures=str(len(failed))
     )
     for check in checks:
-        case = ElementTree.SubElement(suite, "testcase", name=_plain(check.what), classname="gate")
+        case = ElementTree.SubElement(
+            suite, "testcase", name=xml_text(check.what), classname="gate"
+        )
         if not check.passed:
-            message = _plain(f"{check.has}, must be {check.demand}")
+            message = xml_text(f"{check.has}, must be {check.demand}")
             ElementTree.SubElement(case, "failure", message=message)
-
-
-def _plain(text: str) -> str:
-    """Text without the characters that XML cannot hold."""
-    return _NOT_XML.sub("\ufffd", text)

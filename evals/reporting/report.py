@@ -1,192 +1,169 @@
-"""Reports as tables on a terminal."""
+"""The report of one evaluation: its runs, what changed between them, and what the gate says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from evals.compare import COSTS as COMPARED_COSTS
 from evals.compare import Comparison
 from evals.gate import Check
-from evals.measuring.metrics import BEIR_MEASURES
-from evals.measuring.results import Figures
+from evals.measuring.names import FAILED_DOCUMENTS
+from evals.measuring.results import CaseResult, Figures, by_slice, figures
 from evals.measuring.retrieval import Depths
-from evals.reporting.reports import Report, Run
-from evals.running.runner import BeirReport
+from quarry.errors import QuarryError
+from quarry.records import Document
 
-COUNTS = (
-    "cases",
-    "judged",
-    "unjudged",
-    "unjudged_answers",
-    "outdated",
-    "failed",
-    "empty",
-    "degraded",
-    "flaky",
-    "leaks",
-)
-COSTS = (
-    "search_ms_p50",
-    "search_ms_p95",
-    "answer_ms_p50",
-    "answer_ms_p95",
-    "prompt_tokens",
-    "completion_tokens",
-)
+FORMAT = 2
+"""Of the JSON; raised when a reader of older reports would misread it."""
 
 
-def headlines(depths: Depths) -> list[str]:
-    """The figures that are shown first, all from 0 to 1."""
-    sent = depths.sent
-    return list(
-        dict.fromkeys(
-            (
-                "pass_rate",
-                "refused_answerable",
-                "answered_unanswerable",
-                "all_evidence@5",
-                f"all_evidence@{sent}",
-                f"R@{sent}",
-                f"R@{depths.reranked}",
-                "RR@10",
-                "nDCG@10",
-                f"returned@{sent}",
-                "citation_precision",
-                "citation_coverage",
-                "correctness",
-                "faithfulness",
-                "ann_recall@10",
-            )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How the questions of a run were asked."""
+
+    depths: Depths
+    repeats: int = 1
+    answers: bool = True
+    """False: only search was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One way to answer the set, with everything that came of it."""
+
+    label: str
+    settings: str
+    """Models and numbers that decide the outcome, in a line."""
+    asking: Asking
+    results: Sequence[CaseResult]
+    whole: Figures
+    slices: Mapping[str, Figures]
+    seconds: float = 0.0
+    unread: Sequence[Document] | None = None
+    """Documents that failed to be indexed, or are there in part only; None: nobody could look."""
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        results: Sequence[CaseResult],
+        asking: Asking,
+        *,
+        settings: str = "",
+        seconds: float = 0.0,
+        unread: Sequence[Document] | None = None,
+    ) -> Run:
+        """`unread` is None where nobody could look into the index; then there is no figure of
+        it."""
+        whole = figures(results)
+        if unread is not None:
+            measures = {**whole.measures, FAILED_DOCUMENTS: float(len(unread))}
+            whole = replace(whole, measures=measures)
+        return cls(
+            label=label,
+            settings=settings,
+            asking=asking,
+            results=results,
+            whole=whole,
+            slices=by_slice(results),
+            seconds=seconds,
+            unread=unread,
         )
-    )
+
+    @property
+    def inside(self) -> bool:
+        """Whether somebody could look which cases are outdated and what the askers may read."""
+        return self.unread is not None
+
+    @property
+    def depths(self) -> Depths:
+        return self.asking.depths
+
+    @property
+    def by_id(self) -> dict[str, CaseResult]:
+        return {result.case.id: result for result in self.results}
 
 
-def shown_slices(run: Run) -> list[str]:
-    """Slices that say something that the whole does not."""
-    return [name for name, found in run.slices.items() if found.cases < run.whole.cases]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    sets: Sequence[str]
+    """Names of the question sets."""
+    created: datetime
+    runs: Sequence[Run]
+    comparisons: Sequence[Comparison] = ()
+    checks: Sequence[Check] = ()
+    """Demands of the gate; empty without one."""
+    notes: Sequence[str] = ()
+    """What a reader must know, such as that nobody looked whether the set is outdated."""
+    outdated: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Phrases that no current document holds, by case."""
+    failure: QuarryError | None = None
+    """What ended the evaluation, or kept the gate from being checked: this is what was done."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was done, and the gate, if there is one, lets this through."""
+        return self.failure is None and all(check.passed for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of `quarry eval --json` (docs/api.md)."""
+        return {
+            "format": FORMAT,
+            "sets": list(self.sets),
+            "created": self.created.isoformat(timespec="seconds"),
+            "passed": self.passed,
+            "runs": [_run(run) for run in self.runs],
+            "comparisons": [asdict(comparison) for comparison in self.comparisons],
+            "gate": [asdict(check) for check in self.checks],
+            "notes": list(self.notes),
+            "outdated": {case: list(phrases) for case, phrases in self.outdated.items()},
+            "failure": str(self.failure) if self.failure else "",
+        }
 
 
-def tables(report: Report) -> Iterator[Table | Text]:
-    """The whole report, top down."""
-    yield _whole(report)
-    for run in report.runs:
-        if shown_slices(run):
-            yield _slices(run, report.depths)
-    for run in report.runs:
-        yield from _failed(run)
-    for comparison in report.comparisons:
-        yield from _compared(comparison, report.depths)
-    if report.checks:
-        yield _gate(report.checks)
-    for note in report.notes:
-        yield Text(note)
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "label": run.label,
+        "settings": run.settings,
+        "depths": {"sent": run.depths.sent, "reranked": run.depths.reranked},
+        "repeats": run.asking.repeats,
+        "answers": run.asking.answers,
+        "seconds": round(run.seconds, 1),
+        "figures": _figures(run.whole),
+        "failed_documents": [
+            {"uri": each.uri, "state": each.state.value, "reason": each.error}
+            for each in run.unread or ()
+        ],
+        "slices": {name: _figures(figures) for name, figures in run.slices.items()},
+        "cases": [_case(result) for result in run.results],
+    }
 
 
-def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if number else "left")
-    return table
+def _figures(figures: Figures) -> dict[str, Any]:
+    return asdict(figures)
 
 
-def _whole(report: Report) -> Table:
-    names = [
-        name
-        for name in (*headlines(report.depths), *COSTS)
-        if any(name in run.whole.measures for run in report.runs)
-    ]
-    table = _table(", ".join(report.sets), ["", *(run.label for run in report.runs)])
-    for count in COUNTS:
-        values = [getattr(run.whole, count) for run in report.runs]
-        if count in ("cases", "failed", "leaks") or any(values):
-            table.add_row(count, *map(str, values))
-    for name in names:
-        table.add_row(name, *(value_text(run.whole.measures, name) for run in report.runs))
-    return table
-
-
-def _slices(run: Run, depths: Depths) -> Table:
-    names = [
-        name
-        for name in ("pass_rate", "all_evidence@5", f"R@{depths.sent}", "RR@10", "nDCG@10")
-        if name in run.whole.measures
-    ]
-    table = _table(f"{run.label}, by slice", ["slice", "cases", *names])
-    for slice_name in shown_slices(run):
-        found: Figures = run.slices[slice_name]
-        figures = (value_text(found.measures, name) for name in names)
-        table.add_row(Text(slice_name), str(found.cases), *figures)
-    return table
-
-
-def _failed(run: Run) -> Iterator[Table]:
-    bad = [result for result in run.results if not result.passed or result.outdated]
-    if not bad:
-        return
-    table = _table(f"{run.label}, cases that did not pass", ["case", "why"])
-    table.columns[1].justify = "left"
-    for result in bad:
-        why = ["outdated: no current document says it", *result.leaks]
-        told = why if result.outdated else result.reasons
-        table.add_row(Text(result.case.id), Text("; ".join(told)))
-    yield table
-
-
-def _compared(comparison: Comparison, depths: Depths) -> Iterator[Table | Text]:
-    shown = {"pass", *headlines(depths), *COMPARED_COSTS}
-    table = _table(
-        f"{comparison.second} against {comparison.first}, {comparison.cases} cases",
-        ["", "before", "after", "difference", "95 % interval", "up", "down", "p"],
-    )
-    for name, found in comparison.differences.items():
-        if name in shown:
-            places = 0 if name in COMPARED_COSTS else 3
-            table.add_row(
-                name,
-                f"{found.first:.{places}f}",
-                f"{found.second:.{places}f}",
-                f"{found.second - found.first:+.{places}f}",
-                f"{found.low:+.{places}f} … {found.high:+.{places}f}",
-                str(found.better),
-                str(found.worse),
-                f"{found.p:.3f}",
-            )
-    yield table
-    yield Text(f"gained: {', '.join(comparison.gained) or 'none'}")
-    yield Text(f"lost: {', '.join(comparison.lost) or 'none'}")
-    yield Text(comparison.sentence)
-
-
-def _gate(checks: Sequence[Check]) -> Table:
-    table = _table("gate", ["demand", "must be", "is", ""])
-    for check in checks:
-        outcome = "ok" if check.passed else "FAILED"
-        table.add_row(Text(check.what), check.demand, Text(check.has), outcome)
-    return table
-
-
-def value_text(measures: Mapping[str, float], name: str) -> str:
-    """A figure as it is shown: three places, times and tokens as whole numbers."""
-    value = measures.get(name)
-    if value is None:
-        return "–"
-    return f"{value:.0f}" if name in COSTS else f"{value:.3f}"
-
-
-def beir_table(report: BeirReport) -> Table:
-    """One row a mode; questions that failed, found nothing or lost a stage are shown."""
-    table = Table(title=report.dataset, title_justify="left", box=None, pad_edge=False)
-    table.add_column("mode")
-    for name in (*BEIR_MEASURES, "queries", "failed", "empty", "degraded", "ms/query"):
-        table.add_column(name, justify="right")
-    for mode, figures in report.modes.items():
-        table.add_row(
-            mode,
-            *(f"{figures.measures[measure]:.3f}" for measure in BEIR_MEASURES),
-            *map(str, (figures.queries, figures.failed, figures.empty, figures.degraded)),
-            f"{figures.seconds / figures.queries * 1000:.0f}",
-        )
-    return table
+def _case(result: CaseResult) -> dict[str, Any]:
+    """Nothing is rounded: what is read back as a baseline must be equal to itself."""
+    return {
+        "id": result.case.id,
+        "question": result.case.question,
+        "slices": list(result.slices),
+        "passed": result.passed,
+        "flaky": result.flaky,
+        "outdated": result.outdated,
+        "reasons": list(result.reasons),
+        "leaks": list(result.leaks),
+        "error": result.error,
+        "degraded": list(result.degraded),
+        "status": result.status,
+        "answer": result.answer,
+        "found": list(result.found),
+        "measures": dict(result.measures),
+        "search_ms": result.search_ms,
+        "answer_ms": result.answer_ms,
+        "prompt_tokens": result.prompt_tokens,
+        "completion_tokens": result.completion_tokens,
+    }

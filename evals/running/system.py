@@ -23,6 +23,7 @@ Explain: TypeAlias = Callable[[SearchRequest, Sequence[Sequence[str]]], Awaitabl
 
 NEAREST = 10
 """Of the nearest passages, that approximate search is held against."""
+ANN_RECALL = f"ann_recall@{NEAREST}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ async def ann_recall(
             versions=not variant.filters,
         )
         ids = await _nearest(case, inside.plain, variant)
-        found[case.id] = {f"ann_recall@{NEAREST}": near.recall(ids, NEAREST)}
+        found[case.id] = {ANN_RECALL: near.recall(ids, NEAREST)}
     return found
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from evals.datasets.questions import Case
     from evals.evaluate import Contestant
     from evals.measuring.retrieval import Depths
-    from evals.reporting.reports import Report
+    from evals.reporting.report import Report
     from evals.running.observe import Variant
     from evals.running.run import Judge
 
@@ -65,76 +68,93 @@ DocumentsOption = Annotated[
     ),
 ]
 
+ConfigsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings file. Given twice or more, the first is compared with each other.",
+    ),
+]
+UrlOption = Annotated[
+    str, typer.Option("--url", metavar="URL", help="Ask this server in place of an index here.")
+]
+TokenOption = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="Holds the token for --url."),
+]
+ModesOption = Annotated[
+    list[Mode] | None,
+    typer.Option("--mode", help="Ask in this mode. Given twice or more, they are compared."),
+]
+NoRerankOption = Annotated[bool, typer.Option("--no-rerank", help="Without the reranker.")]
+NoFiltersOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-filters", help="With superseded versions, and without the filters of the cases."
+    ),
+]
+SearchOnlyOption = Annotated[
+    bool, typer.Option("--search-only", help="Measure search and ask for no answers.")
+]
+SlicesOption = Annotated[
+    list[str] | None,
+    typer.Option("--slice", metavar="NAME", help="Only the cases of this slice."),
+]
+RepeatsOption = Annotated[
+    int, typer.Option("--repeats", min=1, max=100, help="Ask each case so often.")
+]
+ExactOption = Annotated[
+    bool, typer.Option("--exact", help="Hold the vector index against exact search.")
+]
+JudgeOption = Annotated[
+    bool, typer.Option("--judge", help="Have answers judged by the model of judge.model.")
+]
+GateOption = Annotated[
+    Path | None,
+    typer.Option("--gate", metavar="FILE", help="Demands; exit code 4 if one is not met."),
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline", metavar="FILE", help="A report of --save to compare with, case by case."
+    ),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Write the JSON of --json to a file as well."),
+]
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML as well.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a report as one HTML file as well."),
+]
+
 
 def run(
     context: typer.Context,
     *,
     datasets: SetsArgument,
-    configs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Settings file. Given twice or more, the first is compared with each other.",
-        ),
-    ] = None,
+    configs: ConfigsOption = None,
     documents: DocumentsOption = None,
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Ask this server in place of an index here.")
-    ] = "",
-    token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="Holds the token for --url."),
-    ] = None,
-    modes: Annotated[
-        list[Mode] | None,
-        typer.Option("--mode", help="Ask in this mode. Given twice or more, they are compared."),
-    ] = None,
-    no_rerank: Annotated[bool, typer.Option("--no-rerank", help="Without the reranker.")] = False,
-    no_filters: Annotated[
-        bool,
-        typer.Option(
-            "--no-filters", help="With superseded versions, and without the filters of the cases."
-        ),
-    ] = False,
-    search_only: Annotated[
-        bool, typer.Option("--search-only", help="Measure search and ask for no answers.")
-    ] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--slice", metavar="NAME", help="Only the cases of this slice."),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=100, help="Ask each case so often.")
-    ] = 1,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Hold the vector index against exact search.")
-    ] = False,
-    judge: Annotated[
-        bool, typer.Option("--judge", help="Have answers judged by the model of judge.model.")
-    ] = False,
-    gate: Annotated[
-        Path | None,
-        typer.Option("--gate", metavar="FILE", help="Demands; exit code 4 if one is not met."),
-    ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            "--baseline", metavar="FILE", help="A report of --save to compare with, case by case."
-        ),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE", help="Write the JSON of --json to a file as well."),
-    ] = None,
+    url: UrlOption = "",
+    token_file: TokenOption = None,
+    modes: ModesOption = None,
+    no_rerank: NoRerankOption = False,
+    no_filters: NoFiltersOption = False,
+    search_only: SearchOnlyOption = False,
+    only: SlicesOption = None,
+    repeats: RepeatsOption = 1,
+    exact: ExactOption = False,
+    judge: JudgeOption = False,
+    gate: GateOption = None,
+    baseline: BaselineOption = None,
+    save: SaveOption = None,
     as_json: JsonOption = False,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML as well.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a report as one HTML file as well."),
-    ] = None,
+    junit: JunitOption = None,
+    html: HtmlOption = None,
 ) -> None:
     """Ask the questions of a set and score search and answers.
 
@@ -145,48 +165,45 @@ def run(
     from evals.evaluate import Options, evaluate
     from evals.gate import load_gate
     from evals.improving import seen
-    from evals.reporting.reports import load_baseline
+    from evals.reporting.baseline import load_baseline
 
     cases = chosen(load_all(datasets), only or [])
     named: list[Path | None] = [*configs] if configs else [config_path(context, None)]
     settings = [settings_of(context, each, or_defaults=True) for each in named]
-    if url and (documents or len(settings) > 1):
-        raise UsageError(
-            "--url asks a server as it is; leave out --documents and a second --config."
-        )
     asked_in = variants(
         modes, rerank=not no_rerank, filters=not no_filters, answers=not search_only
     )
-    folders = [Documents.parse(each) for each in documents or []]
-    contestants = [
-        contestant(
-            path,
-            each,
-            asked_in,
-            url=url,
-            token_file=token_file,
-            documents=folders,
-            judge=judge_of(each) if judge else None,
-        )
-        for path, each in zip(named, settings, strict=True)
-    ]
-    report = evaluate(
-        [set_name(path) for path in datasets],
-        cases,
-        contestants,
-        Options(
-            notes=[
-                *seen.notes(settings, seen.fingerprints(cases)),
-                *_nameless(settings, cases, url),
-            ],
-            repeats=repeats,
-            exact=exact,
-            gate=load_gate(gate) if gate else None,
-            baseline=load_baseline(baseline, cases) if baseline else None,
-            progress=asked,
-        ),
+    options = Options(
+        notes=[
+            *seen.notes(settings, seen.fingerprints(cases)),
+            *_nameless(settings, cases, url),
+        ],
+        repeats=repeats,
+        exact=exact,
+        gate=load_gate(gate) if gate else None,
+        baseline=load_baseline(baseline, cases) if baseline else None,
+        progress=asked,
     )
-    _write(report, as_json=as_json, save=save, junit=junit, html=html)
+    files = Files(save=save, junit=junit, html=html)
+    judges = [_judge(each) if judge else None for each in settings]
+    folders = [Documents.parse(each) for each in documents or []]
+    if url:
+        if folders or len(settings) > 1:
+            raise UsageError(
+                "--url asks a server as it is; leave out --documents and a second --config."
+            )
+        token = remote_token(settings[0], url, token_file)
+        contestants = [remote(url, token, settings[0], asked_in, judges[0])]
+    else:
+        contestants = [
+            contestant(label, each, asked_in, folders, its_judge)
+            for label, each, its_judge in zip(labels(named), settings, judges, strict=True)
+        ]
+    report = evaluate([set_name(path) for path in datasets], cases, contestants, options)
+    files.write(report)
+    _print(report, as_json=as_json)
+    if report.failure:
+        raise report.failure
     if not report.passed:
         raise typer.Exit(GATE_FAILED)
 
@@ -239,30 +256,29 @@ def variants(modes: list[Mode] | None, **facts: bool) -> dict[str, Variant]:
     return {mode.value: Variant(mode=mode, **facts) for mode in wanted}
 
 
+def labels(paths: Sequence[Path | None]) -> list[str]:
+    """What each settings file is called: its name, with as much of its folder as tells it from the
+    others, or its number where the same one is named twice."""
+    whole = [path.resolve().with_suffix("").parts if path else ("settings",) for path in paths]
+    for depth in range(1, max(map(len, whole)) + 1):
+        names = ["/".join(parts[-depth:]) for parts in whole]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{parts[-1]} {number}" for number, parts in enumerate(whole, start=1)]
+
+
 def contestant(
-    path: Path | None,
+    label: str,
     settings: Settings,
     variants: dict[str, Variant],
-    *,
-    url: str,
-    token_file: Path | None,
     documents: list[Documents],
     judge: Judge | None = None,
 ) -> Contestant:
+    """The index of the settings, or one of the documents, in this process."""
     from evals.evaluate import Contestant
 
-    if url:
-        token = remote_token(settings, url, token_file)
-        return Contestant(
-            label=url,
-            settings="",
-            open=lambda: open_remote(url, token),
-            variants=variants,
-            depths=depths(settings),
-            judge=judge,
-        )
     return Contestant(
-        label=path.stem if path else "settings",
+        label=label,
         settings=described(settings),
         open=opening(settings, documents),
         variants=variants,
@@ -271,23 +287,64 @@ def contestant(
     )
 
 
-def _write(
-    report: Report, *, as_json: bool, save: Path | None, junit: Path | None, html: Path | None
-) -> None:
-    if save:
-        save.write_text(json.dumps(report.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-    if junit:
-        from evals.reporting.junit import junit_xml
+def remote(
+    url: str, token: str, settings: Settings, variants: dict[str, Variant], judge: Judge | None
+) -> Contestant:
+    """A server; how deep it is looked into is up to the settings here."""
+    from evals.evaluate import Contestant
 
-        junit.write_bytes(junit_xml(report))
-    if html:
-        from evals.reporting.html import html_report
+    return Contestant(
+        label=url,
+        settings="",
+        open=lambda: open_remote(url, token),
+        variants=variants,
+        depths=depths(settings),
+        judge=judge,
+        inside=False,
+    )
 
-        html.write_text(html_report(report), encoding="utf-8")
+
+def _judge(settings: Settings) -> Judge:
+    """The judge of the settings. Raises ModelError if it cannot be asked, before a run counts on
+    it."""
+    judge = judge_of(settings)
+    asyncio.run(judge.check())
+    return judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Where a report is written to beside the output. Raises UsageError where there is no folder
+    for it, before anything is asked."""
+
+    save: Path | None
+    junit: Path | None
+    html: Path | None
+
+    def __post_init__(self) -> None:
+        for path in (self.save, self.junit, self.html):
+            if path and not path.resolve().parent.is_dir():
+                raise UsageError(f"There is no folder for {path}; make it, or name another file.")
+
+    def write(self, report: Report) -> None:
+        if self.save:
+            text = json.dumps(report.as_json(), ensure_ascii=False, indent=1)
+            self.save.write_text(text + "\n", encoding="utf-8")
+        if self.junit:
+            from evals.reporting.junit import junit_xml
+
+            self.junit.write_bytes(junit_xml(report))
+        if self.html:
+            from evals.reporting.html import html_report
+
+            self.html.write_text(html_report(report), encoding="utf-8")
+
+
+def _print(report: Report, *, as_json: bool) -> None:
     if as_json:
         print_json(report.as_json())
         return
-    from evals.reporting.report import tables
+    from evals.reporting.tables import tables
 
     print_report(tables(report))
 

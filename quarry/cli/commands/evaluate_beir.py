@@ -61,7 +61,7 @@ def beir(
     if as_json:
         print_json(report.as_json())
         return
-    from evals.reporting.report import beir_table
+    from evals.reporting.tables import beir_table
 
     print_report([beir_table(report), *map(Text, report.notes)])
 

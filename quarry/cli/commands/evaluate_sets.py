@@ -172,18 +172,12 @@ def _planted(
 
     clean, planted = watches = Watch(), Watch()
     contestants = [
-        contestant(
-            Path(label),
-            settings,
-            variants(None),
-            url="",
-            token_file=None,
-            documents=folders,
-            judge=watch,
-        )
+        contestant(label, settings, variants(None), folders, watch)
         for (label, folders), watch in zip(runs.items(), watches, strict=True)
     ]
     report = evaluate(names, cases, contestants, Options(progress=asked))
+    if report.failure:
+        raise report.failure
     (comparison,) = report.comparisons
     found = outcome(
         cases,

@@ -123,7 +123,7 @@ def _print_tuned(tuned: Tuned) -> None:
         print_line(
             f"On the {tuned.held_out.cases} held-out cases: {found.first:.3f} as it is, "
             f"{found.second:.3f} with {tuned.best.label}; 95 % interval of the difference "
-            f"{found.low:+.3f} … {found.high:+.3f}."
+            f"{found.span()}."
         )
     print_line(tuned.held_out.sentence)
     print_line()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from evals.datasets.questions import Case
+from evals.measuring.retrieval import Depths
+from evals.reporting.report import Asking
 from evals.running.observe import Passage
 from quarry import ids
 from quarry.records import Document
 from quarry.revisions import record_failure
+
+ASKING = Asking(depths=Depths(sent=8, reranked=50))
 
 
 def case(id="one", **given):

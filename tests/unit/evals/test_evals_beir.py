@@ -13,7 +13,7 @@ from rich.console import Console
 from evals.beir import eval_settings, evaluate_beir
 from evals.datasets.beir import load_beir
 from evals.improving.seen import fingerprint
-from evals.reporting.report import beir_table
+from evals.reporting.tables import beir_table
 from evals.running.own_index import own_index
 from quarry.errors import SourceNotFound
 from quarry.fusion import FEATURES, Fusion, save_fusion

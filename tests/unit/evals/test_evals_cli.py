@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from evals.improving.seen import fingerprint
 from evals.running.system import System as Opened
 from quarry.cli.commands import evaluate
+from quarry.cli.commands.evaluate import labels
 from quarry.cli.evaluating import Documents, described
 from quarry.cli.main import run
 from quarry.cli.requests import request_of
+from quarry.errors import ModelError
 from quarry.fusion import FEATURES, Fusion, save_fusion
 from quarry.records import Message, Mode, Principal
 from quarry.settings import Settings
@@ -67,6 +71,18 @@ def test_two_settings_are_compared_case_by_case(world, capsys):
     assert comparison["gained"] == ["a"] and "cannot tell" in comparison["sentence"]
 
 
+def test_settings_files_of_one_name_are_told_apart_by_their_folders(world, capsys):
+    for name, config in (("old", "bad"), ("new", "good")):
+        (world / name).mkdir()
+        (world / name / "quarry.yaml").write_text((world / f"{config}.yaml").read_text())
+    arguments = ["--config", "old/quarry.yaml", "--config", "new/quarry.yaml"]
+    _, told = report(capsys, *arguments, "--html", "out.html")
+    assert [each["label"] for each in told["runs"]] == ["old/quarry", "new/quarry"]
+    assert "new/quarry against old/quarry" in (world / "out.html").read_text()
+    assert labels([Path("a.yaml"), Path("a.yaml")]) == ["a 1", "a 2"]
+    assert labels([None]) == ["settings"]
+
+
 def test_two_modes_are_compared_too(world, capsys):
     _, told = report(capsys, "--config", "good.yaml", "--mode", "lexical", "--mode", "hybrid")
     assert [each["label"] for each in told["runs"]] == ["good lexical", "good hybrid"]
@@ -87,6 +103,25 @@ def test_an_earlier_report_is_a_baseline(world, capsys):
         capsys, "--config", "bad.yaml", "--baseline", "before.json", "--gate", "gate.yaml"
     )
     assert code == 4 and told["comparisons"][0]["lost"] == ["a"]
+
+
+def test_what_is_done_is_written_before_a_failure_is_told(world, capsys):
+    (world / "gate.yaml").write_text("minimum: {citation_precision: 0.5}\n")
+    arguments = ["--config", "bad.yaml", "--gate", "gate.yaml", "--save", "out.json"]
+    code = run(["eval", "set.jsonl", *arguments])
+    assert code == 2 and "citation_precision" in capsys.readouterr().err
+    saved = json.loads((world / "out.json").read_text())
+    assert len(saved["runs"][0]["cases"]) == 2 and "citation_precision" in saved["failure"]
+
+
+def test_a_judge_that_cannot_be_asked_is_told_before_a_run_counts_on_it(world, capsys, monkeypatch):
+    async def check():
+        raise ModelError("The judge could not be asked.")
+
+    monkeypatch.setattr(evaluate, "judge_of", lambda _: SimpleNamespace(check=check))
+    code, told = report(capsys, "--config", "good.yaml", "--judge", "--save", "out.json")
+    assert code == 1 and "The judge could not be asked" in told
+    assert not (world / "out.json").exists()
 
 
 def test_reports_are_written_beside_the_output(world, capsys):
@@ -136,6 +171,8 @@ def test_only_the_cases_of_a_slice(world, capsys):
         (["--gate", "none.yaml"], "no gate"),
         (["--baseline", "none.json"], "--save"),
         (["--url", "http://x", "--token-file", "none"], "token file"),
+        (["--url", "http://x", "--exact"], "--exact"),
+        (["--save", "none/out.json"], "no folder for none/out.json"),
     ],
 )
 def test_what_does_not_go_together_or_is_not_there_is_told_in_a_sentence(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from evals.compare import compare
-from evals.gate import Gate, check_gate, load_gate
+from evals.gate import Gate, check_before, check_gate, load_gate
 from evals.measuring.results import CaseResult
-from evals.reporting.reports import Run
+from evals.reporting.report import Run
 from quarry.errors import ConfigError, UsageError
-from tests.unit.evals.evals_world import case
+from tests.unit.evals.evals_world import ASKING, case
 
 
 def run(passes, **facts):
@@ -23,7 +23,7 @@ def run(passes, **facts):
         )
         for n, passed in enumerate(passes)
     ]
-    return Run.of("run", found)
+    return Run.of("run", found, ASKING)
 
 
 def checks(gate, found, before=None):
@@ -75,6 +75,56 @@ def test_cases_that_were_lost_fail_the_slices_that_must_lose_none():
     assert checks({"no_lost": ["all"]}, after, before)["all: lost cases"] is False
     gained = checks({"no_lost": ["all"]}, before, after)
     assert gained["all: lost cases"] is True
+
+
+def test_a_case_that_passed_and_is_outdated_now_is_lost():
+    before, after = run([1, 1]), run([0, 1], outdated=True)
+    assert checks({"no_lost": ["hard"]}, after, before)["hard: lost cases"] is False
+    gate = Gate(no_lost=("hard",))
+    told = check_gate(
+        gate,
+        whole=after.whole,
+        slices=after.slices,
+        results=after.by_id,
+        comparison=compare(("before", before.results), ("run", after.results)),
+    )
+    assert told[-1].has == "c0 (outdated now)"
+
+
+def test_a_slice_that_must_lose_none_needs_a_case_that_both_runs_have():
+    before = Run.of("before", run([1, 1]).results[1:], ASKING)
+    assert checks({"no_lost": ["all"]}, run([1, 1]), before)["all: lost cases"] is True
+    with pytest.raises(UsageError, match=r"\[hard\], of which no case can be compared"):
+        checks({"no_lost": ["hard"]}, run([1, 1]), before)
+
+
+@pytest.mark.parametrize(
+    ("gate", "facts", "told"),
+    [
+        ({"minimum": {"pass_rat": 1}}, {}, "pass_rat, which this run does not have"),
+        ({"slices": {"hard": {"maximum": {"RR@7": 1}}}}, {}, "hard: RR@7"),
+        ({"no_lost": ["soft"]}, {}, "'soft', which no case is in"),
+        ({"no_lost": ["hard"]}, {"compared": None}, "needs something to compare with"),
+        ({"no_lost": ["hard"]}, {"compared": {"c1"}}, "no case can be compared"),
+        ({"leaks": 0}, {"inside": False}, "Over HTTP nobody can look"),
+        ({"outdated": 0}, {"inside": False}, "Over HTTP nobody can look"),
+    ],
+)
+def test_what_a_gate_could_never_check_is_told_before_anything_is_asked(gate, facts, told):
+    slices = {"hard": {"c0"}, "kind: answerable": {"c0", "c1"}}
+    known = {"figures": {"pass_rate"}, "slices": slices, "compared": {"c0"}, "inside": True}
+    good = Gate.model_validate({"minimum": {"pass_rate": 1}, "no_lost": ["hard", "all"]})
+    check_before(good, **known)
+    with pytest.raises(UsageError, match=told):
+        check_before(Gate.model_validate(gate), **known | facts)
+
+
+def test_where_nobody_could_look_leaks_are_those_that_answers_tell():
+    found = run([1], leaks=("leak: /x/",))
+    told = check_gate(
+        Gate(), whole=found.whole, slices={}, results={}, comparison=None, inside=False
+    )
+    assert (told[0].what, told[0].passed) == ("leaks that answers tell", False)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from evals.compare import Difference
 from evals.improving.learn import FEWEST, against, learn, lowers, pool_of, pools, reordered
 from evals.running.observe import Variant
 from quarry.errors import UsageError
@@ -71,6 +72,24 @@ def test_weights_that_harm_another_set_are_told():
     assert "would LOWER" in lowers(against(good, harmful), "other")
     assert "does not lower" in lowers(against(good, Fusion(weights=FLAT)), "other")
     assert "helps" in lowers(against(other, Fusion(weights=FLAT | {"dense": 1.0})), "other")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (-0.08, 0.08, "this set cannot tell"),
+        (-0.02, 0.001, "this set cannot tell"),
+        (-0.009, 0.08, "does not lower the ranking by more than 0.01"),
+        (0.001, 0.08, "It helps"),
+        (-0.08, -0.001, "would LOWER"),
+        (None, None, "Nobody can tell from so few questions"),
+    ],
+)
+def test_weights_do_not_lower_a_ranking_only_where_the_interval_leaves_out_a_loss(low, high, told):
+    found = Difference(
+        cases=20, first=0.5, second=0.5004, low=low, high=high, better=5, worse=5, p=1.0
+    )
+    assert told in lowers({"nDCG@10": found}, "other")
 
 
 def _best_first(pool):
