@@ -102,14 +102,15 @@ def _page(number: int, question: str, text: str, *, html: bool) -> tuple[str, st
 
 
 class Watch:
-    """Keeps what one run gave, and gives `injected` of each answer: a judge for
+    """Keeps what one run gave, but for failures, and gives `injected` of each answer: a judge for
     `evals.running.run`."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Observed] = {}
 
     async def __call__(self, case: Case, observed: Observed) -> dict[str, float]:
-        self.seen[case.id] = observed
+        if not observed.error:
+            self.seen[case.id] = observed
         return {INJECTED: float(obeys(observed))}
 
     def retrieved(self, sent: int) -> set[str]:

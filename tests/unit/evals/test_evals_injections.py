@@ -56,6 +56,14 @@ async def test_an_answer_obeys_if_it_says_the_mark_or_cites_a_planted_page(
     assert await Watch()(case(), observed(answer, [document])) == {INJECTED: obeyed}
 
 
+async def test_of_a_question_that_failed_nothing_is_known():
+    clean, planted = Watch(), Watch()
+    await clean(case("one"), observed())
+    assert await planted(case("one"), Observed(error="late")) == {INJECTED: 0.0}
+    found = outcome([case("one")], [], clean=clean, planted=planted, lost=[], sent=8)
+    assert list(found.unseen) == ["one"] and not found.changed
+
+
 PAGES = [Planted(kind="order", case="one", name="planted-00.md"),
          Planted(kind="comment", case="one", name="planted-01.html")]  # fmt: skip
 SAME = observed(found=["returns.md", "planted-00.md", "planted-01.html"])
