@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,16 @@ import regex
 
 from quarry.records import Evidence
 from quarry.text import analyze, sentences
-from quarry.text.marks import BRACKET, LABEL, MARK
+from quarry.text.marks import BRACKET, LABEL, MARK, RANGE
 from serve.answering.markdown_code import CodeTracker
 
 _LONGEST_QUOTE = 500
+_TAIL = 24
+"""Characters before a number in brackets that tell whether it was copied with them."""
+_SENTENCE_ENDS = ("", ".", "!", "?", "\n", "。")
+_MARKERS = regex.compile(r"[\s>*+•#.)\d-]*")
+"""Of lists, quotations and headings, before the text of a line."""
+_MAY_CLOSE = regex.compile(r"\s?\\?")
 _WRITTEN = regex.compile(r"\[(?P<label>S\d{1,3})\]")
 
 
@@ -33,16 +40,19 @@ class MarkWriter:
     without white space at its ends.
 
     However a text is cut into pieces, what comes out is the same. In code only `[S1]` of sources
-    that exist is a mark, and not after a name, where it is an index.
+    that exist is a mark, and not after a name, where it is an index. `[1]` is a mark if there is a
+    source of this number, unless it was copied from one of `texts`, those of the sources as they
+    are in the prompt, or the generator has written an `S` before a number already.
     """
 
-    def __init__(self, known: Collection[str]) -> None:
+    def __init__(self, known: Collection[str], texts: Collection[str] = ()) -> None:
         self._known = frozenset(known)
+        self._texts = texts
         self._held = ""
         self._before = ""
         self._code = CodeTracker()
-        self._begun = False
         self._behind_a_mark = False
+        self._writes_labels = False
         self.unknown = 0
         """Labels dropped because no source has them."""
 
@@ -72,37 +82,44 @@ class MarkWriter:
 
     def _may_go_on(self, mark: regex.Match[str]) -> bool:
         """Whether it is not whole yet, or another closing bracket may belong to it."""
-        behind = self._held[mark.end() :]
-        return mark.partial or not behind or (len(behind) == 1 and behind.isspace())
+        return mark.partial or _MAY_CLOSE.fullmatch(self._held, mark.end()) is not None
 
     def _settle(self, mark: regex.Match[str], shown: list[str]) -> bool:
         """Shows the known labels of a mark; false if it is none."""
         before = self._held[: mark.start()]
-        labels = list(dict.fromkeys(f"S{number}" for number in _numbers(mark["body"])))
+        labels = list(dict.fromkeys(f"S{number}" for number in _numbers(mark.captures("label"))))
         known = [label for label in labels if label in self._known]
-        if self._in_code(before) and not (known == labels and self._is_apart(mark, before)):
+        if not self._is_meant(mark, before, all_known=known == labels):
             return False
         kept = len(before if known else before.rstrip(" "))
         self._pass(kept, shown)
         gone, self._held = self._held[: mark.end() - kept], self._held[mark.end() - kept :]
         self._code.pass_over(gone)
+        self._writes_labels = self._writes_labels or (bool(known) and not mark["bare"])
         for label in known:
             self._show(f"[{label}]", shown)
             self._behind_a_mark = True
         self.unknown += len(labels) - len(known)
         return True
 
+    def _is_meant(self, mark: regex.Match[str], before: str, *, all_known: bool) -> bool:
+        """Whether it is a citation, here, and not something else that looks like one."""
+        in_code = self._in_code(before)
+        behind_a_mark = self._behind_a_mark and not before
+        apart = behind_a_mark or not _is_name(self._before + before)
+        if mark["bare"]:
+            tail = (self._before + before)[-_TAIL:].lstrip()
+            copied = any(tail + mark.group() in text for text in self._texts)
+            ends = self._held[mark.end() : mark.end() + 1] in _SENTENCE_ENDS
+            meant = all_known and not (in_code or copied or self._writes_labels)
+            return meant and (apart or ends or not mark.group().startswith("["))
+        return not in_code or (all_known and apart and mark.group().startswith("["))
+
     def _in_code(self, before: str) -> bool:
         """Whether what follows this text, of what is held, stands in code."""
         ahead = self._code.copy()
         ahead.pass_over(before)
         return ahead.inside()
-
-    def _is_apart(self, mark: regex.Match[str], before: str) -> bool:
-        behind_a_mark = self._behind_a_mark and not before
-        return mark.group().startswith("[") and (
-            behind_a_mark or not _is_name(self._before + before)
-        )
 
     def _pass(self, length: int, shown: list[str]) -> None:
         """Shows so much of what is held, as it is."""
@@ -111,10 +128,10 @@ class MarkWriter:
         self._show(text, shown)
 
     def _show(self, text: str, shown: list[str]) -> None:
-        if not self._begun:
+        if not self._before:
             text = text.lstrip()
         if text:
-            self._begun, self._behind_a_mark, self._before = True, False, text[-1]
+            self._before, self._behind_a_mark = (self._before + text)[-_TAIL:], False
         shown.append(text)
 
 
@@ -139,13 +156,18 @@ def marks_in(text: str, known: Collection[str]) -> list[Mark]:
     return found
 
 
-def _numbers(body: str) -> Iterator[int]:
-    """The numbers of a mark's sources, ranges filled in."""
+def _numbers(labels: Sequence[str]) -> Iterator[int]:
+    """The numbers of a mark's sources, ranges filled in, backward ones too."""
     previous: int | None = None
-    for part in LABEL.finditer(body):
+    for label in labels:
+        part = LABEL.match(label)
+        assert part is not None, "a label has a number"
         number = int(part["number"])
-        first = previous + 1 if part["range"] and previous is not None else number
-        yield from range(min(first, number), number + 1)
+        if previous is not None and RANGE.match(label):
+            step = 1 if number >= previous else -1
+            yield from range(previous + step, number + step, step)
+        else:
+            yield number
         previous = number
 
 
@@ -163,14 +185,14 @@ class Sentence:
 
 
 def cited_sentences(text: str, marks: Sequence[Mark]) -> list[Sentence]:
-    """The sentences in order; a mark belongs to the sentence that it stands in or behind."""
+    """The sentences in order; a mark belongs to the sentence that it stands in or behind, or before
+    if nothing else of the line stands before it."""
     plain, places = _without(text, marks)
     spans = sentences(plain)
     labels: list[dict[str, None]] = [{} for _ in spans]
     for place, mark in zip(places, marks, strict=True):
-        before = [number for number, (start, _) in enumerate(spans) if start < place]
-        if before:
-            labels[before[-1]][mark.label] = None
+        if spans:
+            labels[_owner(plain, place, spans, places)][mark.label] = None
     code = CodeTracker()
     found: list[Sentence] = []
     read = paragraph = 0
@@ -183,6 +205,28 @@ def cited_sentences(text: str, marks: Sequence[Mark]) -> list[Sentence]:
         code.pass_over(said)
         read = end
     return found
+
+
+def _owner(plain: str, place: int, spans: Sequence[tuple[int, int]], places: Sequence[int]) -> int:
+    """The number of the sentence that a mark at this place belongs to.
+
+    Between two sentences it belongs to the one before, unless nothing of the line stands before it,
+    or the line begins with a mark and ends without one: then each stands before its sentence.
+    """
+    after = bisect_left(spans, place, key=lambda span: span[0])
+    if after == len(spans) or (after and place <= spans[after - 1][1]):
+        return after - 1
+    start, end = plain.rfind("\n", 0, place) + 1, plain.find("\n", place)
+    end = len(plain) if end < 0 else end
+    if not after or spans[after][0] > end:
+        return max(0, after - 1)
+    if _MARKERS.fullmatch(plain, start, place):
+        return after
+    beside = [each for each in places if start <= each <= end]
+    leads = _MARKERS.fullmatch(plain, start, beside[0]) and plain[beside[-1] : end].strip(
+        " .,;:!?。"
+    )
+    return after if leads else after - 1
 
 
 def claims(said: Sequence[Sentence]) -> dict[str, list[str]]:
@@ -204,16 +248,17 @@ def _without(text: str, marks: Sequence[Mark]) -> tuple[str, list[int]]:
     plain = ""
     places: list[int] = []
     read = 0
-    for mark in marks:
-        plain = _joined(plain, text[read : mark.at])
-        places.append(len(plain))
-        read = mark.end
-    return _joined(plain, text[read:]), places
-
-
-def _joined(plain: str, rest: str) -> str:
-    """What stood on both sides of a mark, without the blank that stood before it."""
-    return (plain.rstrip(" ") if rest[:1] in tuple(".,;:!? \n") else plain) + rest
+    for mark in (*marks, None):
+        rest = text[read : mark.at] if mark else text[read:]
+        if rest[:1] in tuple(".,;:!? \n"):  # without the blank that stood before the mark
+            plain = plain.rstrip(" ")
+            if rest[0] != " ":
+                places = [min(place, len(plain)) for place in places]
+        plain += rest
+        if mark:
+            places.append(len(plain))
+            read = mark.end
+    return plain, places
 
 
 def quote(source: Evidence, supported: Collection[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from quarry.records import Evidence
 from quarry.text import REFUSAL
+from quarry.text.marks import without_marks_of_its_own
 from serve.answering.citations import Mark, MarkWriter, marks_in
 from serve.answering.links import LinkGuard, addresses
 
@@ -23,7 +24,8 @@ class AnswerWriter:
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
         self._known = {item.label for item in evidence}
-        self._marks = MarkWriter(self._known)
+        texts = [without_marks_of_its_own(item.text) for item in evidence]
+        self._marks = MarkWriter(self._known, texts)
         self._links = LinkGuard(addresses(evidence))
         self._ends = _Ends()
         self._gate = _RefusalGate()

@@ -11,7 +11,9 @@ from serve.answering.citations import MarkWriter, marks_in
 @pytest.mark.parametrize(
     "text",
     ["7 years [S2].", "monthly (S1).", "【S1】", "[[S1]]", "[S1, S2]", "[Source S1]", "(see S 2)",
-     "[S1-S3]", "［S1］", "[^S1]", "[S1, p. 3]", "[s2]"],
+     "[S1-S3]", "［S1］", "[^S1]", "[S1, p. 3]", "[s2]",
+     "[S1, p. 3; S2, p. 4]", "[S2: Title]", "[S2 (p. 1)]", "{S2}", "⟦S1⟧", r"\[S2\]", "[`S1`]",
+     "[Document 2]", "[cite: S1]", "[S3-S1]"],
 )  # fmt: skip
 def test_no_mark_of_a_document_is_taken_for_a_citation(text: str) -> None:
     known = {"S1", "S2", "S3"}
@@ -21,6 +23,9 @@ def test_no_mark_of_a_document_is_taken_for_a_citation(text: str) -> None:
     assert shown.endswith("[S3]")
 
 
-@pytest.mark.parametrize("text", ["size (S)", "[1]", "(S4-HANA)", "f(s) = 2", "Model S3 (2024)"])
+@pytest.mark.parametrize(
+    "text",
+    ["size (S)", "[1]", "(S4-HANA)", "{s1}", "(S3: the store)", "f(s) = 2", "Model S3 (2024)"],
+)
 def test_other_brackets_stay(text: str) -> None:
     assert without_marks_of_its_own(text) == text

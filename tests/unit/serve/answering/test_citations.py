@@ -47,6 +47,41 @@ SHAPES = {
     "bold": ("A [**S1**]", "A [S1]"),
     "with a page": ("A [S1, p. 3].", "A [S1]."),
     "with a section": ("A [S2 § 4.2].", "A [S2]."),
+    "with a page each": ("A [S1, p. 3; S2, p. 4].", "A [S1][S2]."),
+    "with a section each": ("A [S1 §2.1; S2 §3]", "A [S1][S2]"),
+    "with places and without": ("A [S1, pp. 3-4, S2 and S3, table 2]", "A [S1][S2][S3]"),
+    "with a page in round brackets": ("A (S1, p. 3; S2)", "A [S1][S2]"),
+    "with a title": ("A [S1: Returns, used gear]", "A [S1]"),
+    "with a title behind a dash": ("A [S1 - Returns]", "A [S1]"),
+    "with titles": ("A [S1: Returns; S2: Oslo-Bergen]", "A [S1][S2]"),
+    "with a title in quotes": ('A [S1, "Returns"]', "A [S1]"),
+    "with a table": ("A [S1, Table 2]", "A [S1]"),
+    "with a page in brackets": ("A [S1 (p. 3)].", "A [S1]."),
+    "with pages in brackets": ("A [S1 (p. 3), S2 (p. 4)].", "A [S1][S2]."),
+    "with lines": ("A [S1:3-4]", "A [S1]"),
+    "a range backwards": ("A [S3-S1]", "A [S3][S2][S1]"),
+    "the word document": ("A [Document 1]", "A [S1]"),
+    "the word doc in a list": ("A [doc 1, doc 2]", "A [S1][S2]"),
+    "the word cite": ("A [cite: S1, S2]", "A [S1][S2]"),
+    "curly brackets": ("A {S1}, {S2, S3}", "A [S1], [S2][S3]"),
+    "hollow brackets": ("A ⟦S1⟧ b", "A [S1] b"),
+    "escaped brackets": (r"A \[S1\], \[S2, p. 3\]", "A [S1], [S2]"),
+    "in backticks": ("A [`S1`], [`S2`, `S3`]", "A [S1], [S2][S3]"),
+    "a bare number": ("A [1] b [2].", "A [S1] b [S2]."),
+    "bare numbers": ("A [1, 2] b", "A [S1][S2] b"),
+    "a range of bare numbers": ("A [1-3] b", "A [S1][S2][S3] b"),
+    "bare numbers beside each other": ("A [1][2].", "A [S1][S2]."),
+    "a bare number at the end of a word and a sentence": ("Abc[1]. D[2]", "Abc[S1]. D[S2]"),
+    "a bare number in corner brackets": ("A【1】 b", "A[S1] b"),
+    "a bare number with a dagger": ("A 【1†source】", "A [S1]"),
+    "a bare footnote": ("A [^1]", "A [S1]"),
+    "none: a bare number of no source": ("A [9] b [1, 9].", "A [9] b [1, 9]."),
+    "none: a bare number after a label": ("A [S1] in [2].", "A [S1] in [2]."),
+    "none: a bare number in code": ("`A [1]`", "`A [1]`"),
+    "none: a bare number in round or curly brackets": ("A (1) {2}", "A (1) {2}"),
+    "none: a number that a source has here": ("Smith et al. [1] said", "Smith et al. [1] said"),
+    "none: a remark that begins like one": ("A (S1: the shop)", "A (S1: the shop)"),
+    "none: a variable": ("A {s1}", "A {s1}"),
     "see": ("A (see S3)", "A [S3]"),
     "a blank inside": ("A [S 1] b", "A [S1] b"),
     "at the beginning": ("[S1] says so.", "[S1] says so."),
@@ -70,7 +105,7 @@ SHAPES = {
 
 
 def written(*pieces: str) -> tuple[str, tuple[Mark, ...], int]:
-    writer = MarkWriter(KNOWN)
+    writer = MarkWriter(KNOWN, ["It was as Smith et al. [1] found."])
     text = "".join(writer.feed(piece) for piece in pieces) + writer.finish()
     return text, tuple(marks_in(text, KNOWN)), writer.unknown
 
@@ -90,13 +125,13 @@ def test_a_mark_cut_at_any_characters_of_the_stream_is_the_same_mark(text: str) 
 
 
 @given(
-    pieces=st.lists(st.text(alphabet="[]()【】S12 39,-;.ab`\n", max_size=6), max_size=12),
+    pieces=st.lists(st.text(alphabet="[]()【】{}S12 39,-;:.ap§†\\`\n", max_size=6), max_size=12),
 )
 def test_streamed_and_whole_texts_are_equal(pieces: list[str]) -> None:
     assert written(*pieces) == written("".join(pieces))
 
 
-@given(text=st.text(alphabet="[]()S12 9,`\nx", max_size=40))
+@given(text=st.text(alphabet="[]()S12 9,`\n\\x", max_size=40))
 def test_every_mark_is_where_it_is_said_to_be(text: str) -> None:
     out, marks, _ = written(text)
     assert [out[mark.at : mark.end] for mark in marks] == [f"[{mark.label}]" for mark in marks]
@@ -131,6 +166,28 @@ def test_a_mark_stands_behind_the_sentence_that_it_is_in_or_after() -> None:
         "S1": ["They must be dry."],
         "S2": ["They must be dry.", "Stoves are not."],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[S1] One two.", {"S1": ["One two."]}),
+        ("One.\n\n[S1] Two.\n\n[S2] Three.", {"S1": ["Two."], "S2": ["Three."]}),
+        ("One [S1].\n[S2] Two.", {"S1": ["One."], "S2": ["Two."]}),
+        ("- [S1] One.\n- [S2] Two.", {"S1": ["- One."], "S2": ["- Two."]}),
+        ("[S1] One. [S2] Two.", {"S1": ["One."], "S2": ["Two."]}),
+        ("[S1] One. [S2] Two [S3].", {"S1": ["One."], "S2": ["One."], "S3": ["Two."]}),
+        ("One. [S1] Two.", {"S1": ["One."]}),
+        ("One.\n\n[S1]", {"S1": ["One."]}),
+        ("One.\n[S1]\nTwo.", {"S1": ["One."]}),
+        ("[S1]\nOne.", {"S1": ["One."]}),
+        ("[S1] [S2]", {}),
+    ],
+)
+def test_a_mark_that_opens_a_line_stands_before_its_sentence(
+    text: str, expected: dict[str, list[str]]
+) -> None:
+    assert said(text) == expected
 
 
 def test_an_index_in_code_is_no_citation() -> None:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quarry.models.extractive import ExtractiveGenerator
+from quarry.records import Prompt
 from serve.answering.writing import AnswerWriter
 from tests.unit.serve.answering.rendered import dangers
 from tests.unit.serve.answering.test_citations import evidence
@@ -44,3 +46,16 @@ def test_no_image_no_html_and_no_foreign_link_is_shown(pieces: list[str]) -> Non
     assert "evil" not in shown
     assert not dangers(shown, KNOWN)
     assert all(shown[mark.at : mark.end] == f"[{mark.label}]" for mark in writer.marks)
+
+
+async def test_a_quote_gains_no_citation_by_the_numbers_that_stand_in_it() -> None:
+    text = "[1] Smith writes that used tents are dried [2]. Stoves are not."
+    sources = (evidence("Oslo opens at nine."), evidence(text, label="S2"))
+    prompt = Prompt(
+        question="How are used tents dried?", evidence=sources, messages=(), max_tokens=99
+    )
+    writer = AnswerWriter(sources)
+    generated = [piece.text async for piece in ExtractiveGenerator().stream(prompt)]
+    shown = "".join(map(writer.feed, generated)) + writer.finish()
+    assert "used tents are dried [2]" in shown
+    assert [mark.label for mark in writer.marks] == ["S2"]
