@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ingest.ledger import Ledger
 from quarry import revisions
-from quarry.entries import documents_of
+from quarry.entries import documents_of, names_of
 from quarry.errors import Conflict, UsageError
 from quarry.ports import Catalog
 from quarry.records import DocState, Document
@@ -81,10 +81,9 @@ def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     found = [
         document
         for document in documents_of(catalog)
-        if document.state is not DocState.DELETED
-        and not wanted.isdisjoint((document.doc_id, document.uri, document.address))
+        if document.state is not DocState.DELETED and not wanted.isdisjoint(names_of(document))
     ]
-    there = {name for row in found for name in (row.doc_id, row.uri, row.address)}
+    there = {name for row in found for name in names_of(row)}
     for name in sorted(wanted - there):
         raise UsageError(f"There is no document {name}; quarry documents lists all.")
     for name in sorted(wanted):

@@ -71,6 +71,11 @@ def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Itera
         after = page[-1].doc_id
 
 
+def names_of(document: Document) -> tuple[str, str, str]:
+    """What a person may call it: by its id, by its uri, or with others by their address."""
+    return document.doc_id, document.uri, document.address
+
+
 def is_unfinished(catalog: Catalog, source: str) -> bool:
     mark = catalog.entry(source, MARK)
     return mark is not None and mark.recipe == UNFINISHED

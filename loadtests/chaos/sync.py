@@ -38,10 +38,8 @@ def sync_from(
     if page is None:
         return _remove(stores, base) if base else None
     document = document_of(name, page)
-    if base and base.revision and _content(base) == _content(document):
-        if base.meta_hash == document.meta_hash:
-            return revisions.settle(stores, base)
-        return revisions.change_labels(stores, base, document).document
+    if base and base.revision and _mark(base) == _mark(document):
+        return revisions.settle(stores, base)
     chunks = chunks_of(name, page)
     return revisions.commit_revision(
         stores,
@@ -52,9 +50,9 @@ def sync_from(
     ).document
 
 
-def _content(row: Document) -> tuple[str, str]:
-    """The recipe too: `verify --repair` marks by it what has to be written again."""
-    return row.content_hash, row.recipe
+def _mark(row: Document) -> tuple[str, str, str]:
+    """Equal marks, equal documents; by the recipe `verify --repair` marks what is to be written."""
+    return row.content_hash, row.meta_hash, row.recipe
 
 
 def _remove(stores: Stores, base: Document) -> Document | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from quarry.entries import names_of
 from quarry.errors import UsageError
 from quarry.ports import Catalog
 from quarry.records import DocState, Document, Generation
@@ -66,13 +67,16 @@ def rows(
 
 
 def find(catalog: Catalog, name: str) -> Document:
-    """The document of an id, or of an address. Raises UsageError if none or several have it."""
+    """The document of an id, or of an address; to look at one, its public address does too.
+
+    Raises UsageError if none or several have it.
+    """
     by_id = catalog.get([name])
     if by_id:
         return by_id[name]
-    found = [row for row in rows(catalog) if name in (row.uri, row.url, row.address)]
+    found = [row for row in rows(catalog) if name in (*names_of(row), row.url)]
     if not found:
-        found = [row for row in rows(catalog, state=DocState.DELETED) if name == row.uri]
+        found = [row for row in rows(catalog, state=DocState.DELETED) if name in names_of(row)]
     if not found:
         raise UsageError(f"There is no document {name}; quarry documents lists all.")
     if len(found) > 1:

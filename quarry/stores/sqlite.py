@@ -92,7 +92,7 @@ class Database:
             cached_statements=256,
         )
         self._turn_to_wal(connection)
-        # NORMAL: a killed process loses nothing, a power cut may lose the last commits, in order.
+        # FULL: neither a killed process nor a power cut loses a commit.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection

@@ -43,6 +43,9 @@ class Page:
     acl: tuple[str, ...] = ("public",)
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     broken: bool = False
+    copied: bool = False
+    """Other labels come by copies of the rows, as `verify --repair` mends them; a sync writes a
+    revision of known vectors."""
 
     @property
     def texts(self) -> frozenset[str]:
@@ -76,9 +79,10 @@ def sync(stores: Stores, page: Page | None, doc: str = DOC) -> None:
     if served and _mark(served) == _mark(document):
         if served.meta_hash == document.meta_hash:
             revisions.settle(stores, served)
-        else:
+            return
+        if page.copied:
             revisions.change_labels(stores, served, document)
-        return
+            return
     chunks = chunks_of(page, doc)
     vectors = revisions.known_vectors(stores, [chunk.text_hash for chunk in chunks])
     vectors |= {c.text_hash: embed(c.text) for c in chunks if c.text_hash not in vectors}

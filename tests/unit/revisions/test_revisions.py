@@ -330,20 +330,22 @@ def test_new_labels_embed_nothing_and_keep_chunk_ids(stores: Stores) -> None:
     sync(stores, OLD)
     before = {ref.row_id.partition(".")[0] for ref in stores.text.scan()}
     seen, calls = calls_of(stores)
-    sync(seen, WIDE)
+    sync(seen, replace(WIDE, copied=True))
     assert "text.find_text" not in calls
     assert {ref.row_id.partition(".")[0] for ref in stores.text.scan()} == before
     assert shows(stores, WIDE)
     assert garbage(stores) == []
 
 
-def test_a_narrower_acl_takes_effect_even_if_a_store_is_down(stores: Stores) -> None:
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_narrower_acl_takes_effect_even_if_a_store_is_down(stores: Stores, copied: bool) -> None:
     sync(stores, OLD)
-    for at in ("text.chunks", "text.upsert", "vectors.upsert"):
+    narrow = replace(NARROW, copied=copied)
+    for at in ("text.chunks" if copied else "text.publish", "text.upsert", "vectors.upsert"):
         with pytest.raises(StoreUnavailable):
-            sync(failing(stores, at, StoreUnavailable("down")), NARROW)
+            sync(failing(stores, at, StoreUnavailable("down")), narrow)
         assert read(stores, HR) == {}
-    sync(stores, NARROW)
+    sync(stores, narrow)
     assert shows(stores, NARROW)
     assert garbage(stores) == []
 
@@ -385,7 +387,7 @@ def test_labels_of_a_revision_that_lost_rows_cannot_be_changed(stores: Stores) -
     lost = stores.vectors.row_refs([DOC])[0].row_id
     stores.vectors.delete([lost])
     with pytest.raises(StoreError, match="missing"):
-        sync(stores, WIDE)
+        sync(stores, replace(WIDE, copied=True))
     assert row(stores).acl == OLD.acl
 
 

@@ -72,6 +72,12 @@ STEPS = {
     "widen the ACL": Step(page(4, acl=("hr",)), page(4, acl=("hr", "eng"))),
     "exchange the ACL": Step(page(4, acl=("hr", "ops")), page(4, acl=("eng", "ops"))),
     "change metadata": Step(page(4, metadata={"region": "EU"}), page(4, metadata={"region": "US"})),
+    "narrow the ACL of copied rows": Step(
+        page(4, acl=("public", "hr")), page(4, acl=("hr",), copied=True)
+    ),
+    "exchange the ACL of copied rows": Step(
+        page(4, acl=("hr", "ops")), page(4, acl=("eng", "ops"), copied=True)
+    ),
     "change all at once": Step(
         page(4, acl=("hr", "ops"), metadata={"region": "EU"}),
         page(6, "new", acl=("ops", "eng"), metadata={"region": "US"}),
