@@ -1,5 +1,5 @@
-"""What a generator writes, made fit to be shown while it streams: one form of citation marks, no
-foreign links, and a refusal that is nothing but the refusal.
+"""What a generator writes, made fit to be shown while it streams: no thoughts, one form of citation
+marks, no foreign links, and a refusal that is nothing but the refusal.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from quarry.text import REFUSAL
 from quarry.text.marks import without_marks_of_its_own
 from serve.answering.citations import Mark, MarkWriter, marks_in
 from serve.answering.links import LinkGuard, addresses
+from serve.answering.thinking import ThinkingFilter
 
 _DECORATION = " \n\t\"'“”„«»*_>`"
 """What models put round the refusal."""
@@ -23,6 +24,7 @@ class AnswerWriter:
     """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self._thinking = ThinkingFilter()
         self._known = {item.label for item in evidence}
         texts = [without_marks_of_its_own(item.text) for item in evidence]
         self._marks = MarkWriter(self._known, texts)
@@ -48,11 +50,12 @@ class AnswerWriter:
 
     def feed(self, text: str) -> str:
         """What can be shown already."""
-        return self._show(self._links.feed(self._marks.feed(text)))
+        return self._show(self._links.feed(self._marks.feed(self._thinking.feed(text))))
 
     def finish(self) -> str:
         """The rest; nothing may be fed afterwards."""
-        rest = self._links.feed(self._marks.finish()) + self._links.finish()
+        said = self._marks.feed(self._thinking.finish()) + self._marks.finish()
+        rest = self._links.feed(said) + self._links.finish()
         return self._show(rest) + self._keep(self._gate.finish())
 
     def _show(self, text: str) -> str:
