@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from evals.datasets.beir import load_beir
 from evals.improving.seen import fingerprint, notes
+from evals.running.collection import MODES, BeirReport, Progress, Search, run_beir
 from evals.running.own_index import own_index
-from evals.running.runner import MODES, BeirReport, Progress, Search, run_beir
 from quarry.records import PUBLIC
 from quarry.settings import Settings, SourceSettings
 

@@ -19,8 +19,8 @@ from evals.datasets.questions import Case
 from evals.measuring.corpus import Corpus
 from evals.measuring.exact import ExactSearch
 from evals.measuring.retrieval import Depths
+from evals.running.collection import record_name
 from evals.running.run import Plan, run_set
-from evals.running.runner import record_name
 from evals.running.system import Inside, System
 from quarry.access.check import Verdict
 from quarry.explanation import Expectation, Lost

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from evals.datasets.questions import Case
-from evals.running.runner import record_name
+from evals.running.collection import record_name
 from quarry.access import EVERYTHING
 from quarry.access.check import Verdict, may_read, verdict
 from quarry.access.language import parse_filter

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from evals.compare import COST_FIELDS
 from evals.measuring.results import CaseResult
+from evals.measuring.significance import FEWEST_PAIRS
 from evals.reporting import plots
 from evals.reporting.report import Report, Run
 from evals.reporting.tables import COUNTS, headlines, shown_slices
@@ -78,7 +79,9 @@ def _plots(report: Report) -> Iterable[str]:
         found = {k: d for k, d in comparison.differences.items() if k in shown}
         if found:
             title = f"{comparison.second} minus {comparison.first}, with 95 % intervals"
-            yield plots.differences(found, title=title)
+            few = any(each.low is None for each in found.values())
+            note = f" (none below {FEWEST_PAIRS} cases)" if few else ""
+            yield plots.differences(found, title=title + note)
 
 
 def _everywhere(report: Report, measure: str) -> bool:

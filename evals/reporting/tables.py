@@ -13,7 +13,7 @@ from evals.measuring.metrics import BEIR_MEASURES
 from evals.measuring.names import COST_FIGURES
 from evals.measuring.results import Figures
 from evals.reporting.report import Report, Run
-from evals.running.runner import BeirReport
+from evals.running.collection import BeirReport
 
 COUNTS = (
     "cases",

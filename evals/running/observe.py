@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import structlog
 
 from evals.datasets.questions import Case
-from evals.running.runner import record_name
+from evals.running.collection import record_name
 from quarry.errors import QuarryError
 from quarry.records import Mode
 

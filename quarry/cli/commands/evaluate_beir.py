@@ -17,7 +17,7 @@ from quarry.cli.progress import progress_display
 from quarry.settings import Settings
 
 if TYPE_CHECKING:
-    from evals.running.runner import Search
+    from evals.running.collection import Search
 
 
 def beir(
@@ -47,7 +47,7 @@ def beir(
     """
     settings = settings_of(context, config, or_defaults=True)
     from evals.beir import evaluate_beir
-    from evals.running.runner import MODES
+    from evals.running.collection import MODES
 
     chosen = [mode.strip() for mode in modes.split(",")] if modes else list(MODES)
     report = evaluate_beir(

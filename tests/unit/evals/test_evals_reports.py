@@ -184,6 +184,13 @@ def test_names_are_drawn_as_they_are_written_whatever_they_hold(name):
         assert "<script" not in svg and drawn.count(xml_text(name)) >= 2
 
 
+def test_the_page_says_that_so_few_cases_have_no_interval(report):
+    page = html_report(report)
+    assert "with 95 % intervals (none below 10 cases)" in page.partition("<svg")[2]
+    assert '<td class="n">none below 10 cases</td>' in page
+    assert "none below 10 cases" in printed(report)
+
+
 def test_names_of_slices_are_escaped_in_plots_too(report):
     assert "hard &amp; fast" in html_report(report).partition("<svg")[2]
 

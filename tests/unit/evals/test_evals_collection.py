@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evals.datasets.beir import BeirDataset
-from evals.running.runner import MODES, record_name, run_beir
+from evals.running.collection import MODES, record_name, run_beir
 from quarry.errors import DeadlineExceeded, UsageError
 from quarry.records import Candidate, Chunk, Document, Mode, SearchResult
 
