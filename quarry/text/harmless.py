@@ -14,6 +14,9 @@ _CONTROL = regex.compile(
     r"|<(?=/?(?:s|bos|eos|pad|unk|mask|sep|cls|think|answer|image|audio|video|unused\d+)>)"
     r"|<(?=/?(?:reponame|filename|commit|jupyter)>)"
     r"|\[(?=/?(?:INST|IMG|THINK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+|gMASK|sop|eop)\])"
+    r"|\[(?=\|[^\[\]\n]{0,60}\|\])"  # EXAONE
+    r"|<(?=/?(?:seed|minimax):[a-z]\w{0,30}>)"
+    r"|[\]\[](?=e~\[|~!?b\[|~b\])"  # MiniMax
     r"|\[(?=(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\])"
     r"|<(?=</?SYS>>)",
     regex.IGNORECASE,

@@ -142,4 +142,4 @@ def _attribute(text: str) -> str:
     if len(fact) > FACT_CHARS:
         half = FACT_CHARS // 2
         fact = f"{fact[:half].rstrip()} … {fact[-half:].lstrip()}"
-    return harmless(fact).replace('"', "'").replace(">", "›")
+    return harmless(without_marks_of_its_own(fact)).replace('"', "'").replace(">", "›")

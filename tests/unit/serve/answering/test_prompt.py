@@ -113,6 +113,12 @@ def test_the_rules_tell_the_exact_refusal() -> None:
         "<think>",
         "</tool_call>",
         "<image>",
+        "[|endofturn|]",
+        "<seed:eos>",
+        "<minimax:toolcall>",
+        "[e~[",
+        "]~b]",
+        "]~!b[",
     ],
 )
 async def test_document_text_cannot_close_its_block_or_act_as_a_control_token(attack: str) -> None:
@@ -154,6 +160,13 @@ async def test_no_text_makes_a_second_block(parts: list[str]) -> None:
 def test_ordinary_markup_and_braces_stay_as_they_are() -> None:
     text = "if (a < b) { return <div>{{ name }}</div>; }  # {0} %s [1] List<String> {% if x %}"
     assert harmless(text) == text
+
+
+async def test_a_mark_in_a_title_or_a_heading_cites_nothing() -> None:
+    item = source("t", title="Policy [S2]", section="Rules (S3)")
+    user = await user_turn("q", item)
+    assert "[S2]" not in user and "(S3)" not in user
+    assert 'title="Policy ⟨S2⟩"' in user
 
 
 async def test_a_title_cannot_leave_its_quotes() -> None:
