@@ -22,7 +22,8 @@ from quarry.settings_retrieval import SelectSettings
 
 if TYPE_CHECKING:
     from evals.datasets.questions import Case
-    from evals.improving.calibrate import Scored
+    from evals.improving.calibrate import Curve, Scored
+    from quarry.calibration import Calibration
 
 
 def calibrate(
@@ -45,25 +46,13 @@ def calibrate(
     settings = settings_of(context, config)
     from evals.datasets.questions import load_questions
     from evals.improving.calibrate import cuts, fit, teaching
-    from evals.improving.seen import fingerprints
-    from quarry.calibration import Calibration, reranker_name
 
     if settings.reranker.kind == "none":
         raise UsageError("There is no reranker to calibrate; set reranker.kind.")
     cases = teaching(load_questions(questions))
     scored = _collected(settings, cases)
     curve = fit(scored)
-    evidence = sum(each.evidence for each in scored)
-    calibration = Calibration(
-        reranker=reranker_name(settings),
-        slope=curve.slope,
-        intercept=curve.intercept,
-        questions=len(cases),
-        evidence=evidence,
-        others=len(scored) - evidence,
-        made_at=datetime.now(UTC),
-        seen=fingerprints(cases),
-    )
+    calibration = _calibration(settings, cases, scored, curve)
     calibration.save(out)
     kept = [asdict(cut) for cut in cuts(scored, curve)]
     if as_json:
@@ -79,6 +68,25 @@ def calibrate(
     print_line(
         f"{out} holds the calibration; set retrieval.select.calibration_file to it and "
         "retrieval.select.threshold to one of these."
+    )
+
+
+def _calibration(
+    settings: Settings, cases: Sequence[Case], scored: Sequence[Scored], curve: Curve
+) -> Calibration:
+    from evals.improving.seen import fingerprints
+    from quarry.calibration import Calibration, reranker_name
+
+    evidence = sum(each.evidence for each in scored)
+    return Calibration(
+        reranker=reranker_name(settings),
+        slope=curve.slope,
+        intercept=curve.intercept,
+        questions=len(cases),
+        evidence=evidence,
+        others=len(scored) - evidence,
+        made_at=datetime.now(UTC),
+        seen=fingerprints(cases),
     )
 
 

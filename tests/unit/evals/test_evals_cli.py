@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,14 +12,15 @@ import pytest
 
 from evals.improving.seen import fingerprint
 from evals.running.system import System as Opened
+from ingest.summary import RunSummary
 from quarry.cli.commands import evaluate
 from quarry.cli.commands.evaluate import labels
-from quarry.cli.evaluating import Documents, described
+from quarry.cli.evaluating import Documents, described, note_indexed
 from quarry.cli.main import run
 from quarry.cli.requests import request_of
 from quarry.errors import ModelError
 from quarry.fusion import FEATURES, Fusion, save_fusion
-from quarry.records import Message, Mode, Principal
+from quarry.records import DocState, Message, Mode, Principal
 from quarry.settings import Settings
 from tests.unit.evals.evals_world import System, answer_json, search_json
 
@@ -213,3 +215,9 @@ def test_a_body_asks_in_process_what_it_asks_of_a_server():
 def test_settings_are_described_by_what_decides_the_answers():
     line = described(Settings())
     assert "late_interaction to depth 50" in line and "extractive" in line
+
+
+def test_what_is_missing_from_an_index_is_told_whenever_it_failed(capsys):
+    states = Counter({DocState.INDEXED: 2, DocState.CORRUPT: 1, DocState.DELETED: 3})
+    note_indexed(RunSummary(run_id="r", source="docs", listed=3, unchanged=3, by_state=states))
+    assert "docs: 3 documents, 0 of them indexed now; 1 corrupt." in capsys.readouterr().err
