@@ -15,7 +15,7 @@ from serve.answering.citations import Sentence, cited_sentences, claims, quote
 from serve.answering.generate import Written
 from serve.answering.support import bears, denied, doubt, readable, says_something, states_fact
 from serve.models import Entail
-from serve.stage import Run, Stopwatch
+from serve.stage import Run, Stopwatch, told
 
 _log = structlog.get_logger(__name__)
 
@@ -143,7 +143,7 @@ async def _judged(
         probabilities = iter(await run.deadline.within(judge.entail(pairs), SHARE))
     except (QuarryError, TimeoutError) as error:
         run.without("entailment")
-        _log.warning("entailment_failed", error=type(error).__name__)
+        _log.warning("entailment_failed", **told(error))
         return {}
     return {
         number: max(next(probabilities) for _ in _named(number, said)) >= judge.threshold
