@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -125,9 +125,10 @@ def _create(
     registry: Registry, settings: Settings, fingerprint: dict[str, Any], dimension: int
 ) -> tuple[Generation, Stores]:
     """Creates stores before the generation goes live, so that a live one always has them."""
-    generation = _unfinished(registry, fingerprint)
+    known = registry.generations()  # once: what another process adds now must be a conflict
+    generation = _unfinished(known, fingerprint)
     if generation is None:
-        taken = {each.name for each in registry.generations()}
+        taken = {each.name for each in known}
         name = next(f"g{n}" for n in range(1, len(taken) + 2) if f"g{n}" not in taken)
         generation = Generation(name=name, fingerprint=fingerprint, created_at=datetime.now(UTC))
         registry.create(generation)
@@ -141,11 +142,9 @@ def _create(
     return generation, stores
 
 
-def _unfinished(registry: Registry, fingerprint: dict[str, Any]) -> Generation | None:
+def _unfinished(known: Sequence[Generation], fingerprint: Mapping[str, Any]) -> Generation | None:
     """A generation of this fingerprint that a run created and never made live."""
-    return next(
-        (each for each in registry.generations() if dict(each.fingerprint) == fingerprint), None
-    )
+    return next((each for each in known if dict(each.fingerprint) == fingerprint), None)
 
 
 def _keys(fingerprint: Mapping[str, Any]) -> list[str]:

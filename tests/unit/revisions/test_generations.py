@@ -15,6 +15,7 @@ from quarry.models.fakes import FakeEmbedder
 from quarry.records import Generation
 from quarry.settings import ChunkingSettings, Settings
 from quarry.stores.factory import open_registry
+from quarry.stores.sqlite_registry import SqliteRegistry
 from tests.contract.rows import at, document, text_row
 
 
@@ -114,6 +115,28 @@ def test_what_was_cut_off_under_other_settings_is_passed_over(settings: Settings
     generation, stores = open_live(settings, FakeEmbedder())
     assert generation.name == "g2"
     stores.close()
+
+
+def test_a_first_user_who_was_overtaken_makes_no_second_generation(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process creates `g1` just after this one has looked."""
+    wanted = fingerprint_of(FakeEmbedder().fingerprint, settings)
+    looked = SqliteRegistry.generations
+
+    def overtaken(registry: SqliteRegistry) -> list[Generation]:
+        found = looked(registry)
+        if not found:
+            registry.create(Generation(name="g1", fingerprint=wanted, created_at=at(0)))
+        return found
+
+    monkeypatch.setattr(SqliteRegistry, "generations", overtaken)
+    generation, stores = open_live(settings, FakeEmbedder())
+    stores.close()
+    assert generation.name == "g1"
+    registry = open_registry(settings)
+    assert [each.name for each in registry.generations()] == ["g1"]
+    registry.close()
 
 
 def test_several_first_users_agree_on_one_generation(settings: Settings) -> None:
