@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingest.sources import LeftOut
-from quarry.entries import MARK, UNFINISHED, documents_of, lost, shortfalls
+from quarry.entries import MARK, UNFINISHED, documents_of, lost, orphan, shortfalls
 from quarry.errors import UsageError
 from quarry.ids import digest
 from quarry.ports import Catalog
-from quarry.records import DocState, Document, SourceEntry, SourceItem
+from quarry.records import DocState, SourceEntry, SourceItem
 from quarry.settings import IngestSettings, Settings
 
 _LIMITED = frozenset({DocState.TOO_LARGE, DocState.TIMED_OUT})
@@ -236,7 +236,7 @@ def with_orphans(catalog: Catalog, before: Known) -> Known:
     for document in documents_of(catalog, before.source):
         if document.address in before.entries or document.state is DocState.DELETED:
             continue
-        entry = entries.get(document.address) or _orphan(document)
+        entry = entries.get(document.address) or orphan(document)
         entries[document.address] = replace(entry, documents=entry.documents + 1)
     return replace(before, entries=entries)
 
@@ -268,14 +268,3 @@ def _is_current(entry: SourceEntry, item: SourceItem, recipe: Recipe) -> bool:
     # What failed may work now: a file's rights can change without its change mark.
     same = (entry.tag, entry.recipe) == (item.tag, recipe.of(entry.state))
     return same and entry.state is not DocState.FAILED
-
-
-def _orphan(document: Document) -> SourceEntry:
-    return SourceEntry(
-        source=document.source,
-        address=document.address,
-        tag="",
-        recipe="",
-        state=DocState.FAILED,
-        documents=0,
-    )

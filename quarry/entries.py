@@ -63,6 +63,18 @@ def lost(entry: SourceEntry, there: int) -> SourceEntry:
     return replace(entry, tag="", recipe="", state=DocState.FAILED, documents=there, reason=LOST)
 
 
+def orphan(document: Document) -> SourceEntry:
+    """The entry of an address that has none though documents are of it; it is read again."""
+    return SourceEntry(
+        source=document.source,
+        address=document.address,
+        tag="",
+        recipe="",
+        state=DocState.FAILED,
+        documents=0,
+    )
+
+
 def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:
     """Catalog rows of all sources, of one, or of one address; tombstones included."""
     after = ""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from quarry import ids, revisions
 from quarry.attempts import commit_row, delete_rows
-from quarry.entries import LOST, Shortfall, documents_of, lost
-from quarry.records import DocState, Document, RowRef, SourceEntry
+from quarry.entries import LOST, Shortfall, documents_of, lost, orphan
+from quarry.records import DocState, Document, RowRef
 from quarry.stores.factory import Stores
 from quarry.verify_report import Kind, Reread
 
@@ -100,7 +100,7 @@ class Repairer:
         if document.recipe != UNREAD:
             commit_row(self._stores, document, replace(document, recipe=UNREAD))
         catalog, address = self._stores.catalog, address_of(document)
-        entry = catalog.entry(document.source, document.address) or _entry(document)
+        entry = catalog.entry(document.source, document.address) or orphan(document)
         if entry.reason != LOST:
             rows = documents_of(catalog, document.source, document.address)
             live = sum(row.state is not DocState.DELETED for row in rows)
@@ -119,17 +119,6 @@ def needs_reading(facts: Facts, kinds: Collection[Kind]) -> bool:
 
 def address_of(document: Document) -> Reread:
     return Reread(source=document.source, address=document.address)
-
-
-def _entry(document: Document) -> SourceEntry:
-    return SourceEntry(
-        source=document.source,
-        address=document.address,
-        tag="",
-        recipe="",
-        state=DocState.FAILED,
-        documents=0,
-    )
 
 
 def _counted(facts: Facts) -> int:
