@@ -86,7 +86,12 @@ class SqliteTextStore:
             " body) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (*keys, labels, body),
         ).lastrowid
-        db.execute(f"INSERT INTO {self._fts} (rowid, terms) VALUES (?, ?)", (number, terms))
+        # SQLite gives the number of a last row again. If that row was lost and not deleted, what
+        # belonged to it is still there, and must not pass for this row's.
+        db.execute(
+            f"INSERT OR REPLACE INTO {self._fts} (rowid, terms) VALUES (?, ?)", (number, terms)
+        )
+        db.execute(f"DELETE FROM {self._codes} WHERE id = ?", (number,))
         db.executemany(
             f"INSERT OR IGNORE INTO {self._codes} VALUES (?, ?)",
             [(code, number) for code in chunk.identifiers],
@@ -98,9 +103,14 @@ class SqliteTextStore:
         if digest not in known:
             values = [digest, *(columns[name] for name in LABEL_COLUMNS)]
             marks = ", ".join("?" * len(values))
+            # Beyond what rows point to as well: those of a lost set must not get this one.
+            number = (
+                f"max(coalesce((SELECT max(id) FROM {self._labels}), 0),"
+                f" coalesce((SELECT max(labels) FROM {self._chunks}), 0)) + 1"
+            )
             db.execute(
-                f"INSERT OR IGNORE INTO {self._labels} (digest, {', '.join(LABEL_COLUMNS)})"
-                f" VALUES ({marks})",
+                f"INSERT OR IGNORE INTO {self._labels} (id, digest, {', '.join(LABEL_COLUMNS)})"
+                f" VALUES ({number}, {marks})",
                 values,
             )
             found = db.execute(f"SELECT id FROM {self._labels} WHERE digest = ?", (digest,))

@@ -21,7 +21,7 @@ from quarry.stores.sqlite_catalog import SqliteCatalog
 from quarry.stores.sqlite_registry import SqliteRegistry
 from quarry.stores.sqlite_text import SqliteTextStore
 from quarry.text import analyze
-from tests.contract.rows import at, document, labels, text_row
+from tests.contract.rows import LATER, at, document, labels, text_row
 
 YEAR = timedelta(days=365)
 
@@ -99,6 +99,31 @@ def test_a_code_finds_only_rows_with_the_whole_code(text: SqliteTextStore, code:
 
 
 # -------------------------------------------------------------------------------------- files
+
+
+def lose(database: Database, statement: str) -> None:
+    with database.write() as db:
+        assert db.execute(statement).rowcount
+
+
+def test_a_row_takes_nothing_over_from_a_lost_one_whose_number_it_gets(
+    text: SqliteTextStore, database: Database
+) -> None:
+    text.upsert([text_row("zebra E-1042")])
+    lose(database, "DELETE FROM chunks_g1")
+    text.upsert([text_row("okapi", token=LATER)])
+    (hit,) = text.search("okapi E-1042", limit=9, where=EVERYTHING)
+    assert hit.revision == LATER and not hit.exact
+    assert text.search("zebra", limit=9, where=EVERYTHING) == []
+
+
+def test_rows_of_a_lost_label_set_do_not_get_a_new_one(
+    text: SqliteTextStore, database: Database
+) -> None:
+    text.upsert([text_row("zebra", row_labels=labels(acl=("staff",)))])
+    lose(database, "DELETE FROM labels_g1")
+    text.upsert([text_row("okapi", row_labels=labels(acl=("public",)))])
+    assert text.search("zebra", limit=9, where=EVERYTHING) == []
 
 
 def test_label_sets_that_no_row_has_any_more_are_deleted(
