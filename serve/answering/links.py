@@ -25,15 +25,8 @@ _LOADING = (
     "math|meta|object|picture|script|source|style|svg|track|video"
 )
 _ATTRIBUTED = r"[a-z][\w-]{0,30}\s{1,3}[^\s<>=/]{1,50}\s?="
-_SPAN = (
-    # Backticks to as many backticks on the same line; a bar may end the cell of a table in between.
-    r"(?P<run>`{1,9})(?!`)"
-    r"(?:[^`\n\r|]{1,300}+|(?!(?P=run)(?!`))`{1,9}(?!`)){1,9}(?P=run)(?!`)"
-)
 _PATTERNS = {
     # Tried in this order; every repeat is bounded, so that what a stream holds back is short.
-    "span": _SPAN,
-    "backticks": r"`+",
     "link": rf"!?\[(?P<text>{_TEXT})\]\(\s?<?(?P<target>{_TARGET})>?{_TITLE}\s?\)",
     "address": rf"<(?P<target>{_URL})>",
     "scheme": r"<(?P<target>[a-z][a-z0-9+.-]{1,31}:[^\s<>]{0,2000})>",
@@ -50,11 +43,10 @@ _PATTERNS = {
 }
 _TOKENS = tuple((kind, regex.compile(each, regex.IGNORECASE)) for kind, each in _PATTERNS.items())
 _IN_CODE = tuple(token for token in _TOKENS if token[0] not in ("link", "scheme", "tag"))
-"""Where code is likely nothing is left out but foreign addresses; the rest is set apart."""
-_IN_CERTAIN_CODE = tuple(token for token in _TOKENS if token[0] in ("address", "url"))
-_GROWING = frozenset(("span", "backticks", "url"))
-"""Kinds that more text may make longer, or into something else."""
-_CANDIDATE = regex.compile(r"[!\[\]<hfw`]", regex.IGNORECASE)
+"""Where code is likely nothing is left out but foreign addresses; the rest is set apart. Backticks
+in a line are never more than likely code: those of a line before may belong to them."""
+_IN_FENCE = tuple(token for token in _TOKENS if token[0] in ("address", "url"))
+_CANDIDATE = regex.compile(r"[!\[\]<hfw]", regex.IGNORECASE)
 _LABEL = regex.compile(r"S\s?\d{1,3}", regex.IGNORECASE)
 _ADDRESS = regex.compile(_URL, regex.IGNORECASE)
 _TRAILING = ".,;:!?)'\"*_~…"
@@ -72,14 +64,14 @@ class LinkGuard:
     """Passes generated text on without images, without links that are not allowed, and without
     HTML that links, loads or runs anything.
 
-    However a text is cut into pieces, what comes out is the same. It must be the last that changes
-    the text: what joins pieces of it afterwards could make links of them.
+    However a text is cut into pieces, what comes out is the same. The text has plain characters
+    alone (`writing.PlainCharacters`). The guard must be the last that changes it: what joins pieces
+    of it afterwards could make links of them.
     """
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._allowed = frozenset(_bare(address) for address in allowed)
         self._held = ""
-        self._span = 0
         self._gap = False
         self._tail = ""
         self._code = CodeTracker()
@@ -113,18 +105,16 @@ class LinkGuard:
             found = pattern.match(self._held, partial=not last)
             if found is None:
                 continue
-            grows = kind in _GROWING and found.end() == len(self._held)
+            grows = kind == "url" and found.end() == len(self._held)
             return kind, None if found.partial or (grows and not last) else found
         return "", None
 
     def _tokens(self) -> Sequence[tuple[str, regex.Pattern[str]]]:
-        if self._span or self._blocks.in_fence():
-            return _IN_CERTAIN_CODE
+        if self._blocks.in_fence():
+            return _IN_FENCE
         return _IN_CODE if self._code.inside() else _TOKENS
 
     def _settle(self, kind: str, found: regex.Match[str]) -> str:
-        if kind in ("span", "backticks"):
-            return self._backticks(kind, found)
         if kind in ("address", "scheme", "url"):
             return self._address(kind, found)
         if kind == "link":
@@ -140,16 +130,6 @@ class LinkGuard:
             return self._pass(found.end())
         length = found.end() if kind == "begun" else 1
         return self._pass(length) + self._pass_blank()  # apart, none of these marks means anything
-
-    def _backticks(self, kind: str, found: regex.Match[str]) -> str:
-        """What is between backticks is code only if none before can belong to one of them."""
-        if kind == "span" and not (
-            self._blocks.stray_backticks or self._tail.endswith(("\\", "`"))
-        ):
-            self._span = found.end()
-            return self._pass(len(found["run"]))
-        self._blocks.stray_backticks = True
-        return self._pass(len(found["run"]) if kind == "span" else found.end())
 
     def _address(self, kind: str, found: regex.Match[str]) -> str:
         if kind != "url":
@@ -175,7 +155,6 @@ class LinkGuard:
     def _pass(self, length: int) -> str:
         """Takes so much of what is held as it is, apart from what it must not be joined to."""
         text, self._held = self._held[:length], self._held[length:]
-        self._span = max(0, self._span - length)
         if not text:
             return ""
         if self._gap and _JOINED.search(self._tail + text[0]):
@@ -195,7 +174,6 @@ class LinkGuard:
     def _drop(self, length: int, *, put_back: str = "") -> str:
         """Leaves out so much of what is held; what is put back is looked at again."""
         self._held = put_back + self._held[length:]
-        self._span = max(0, self._span - length)
         self._gap = True
         self.removed += 1
         return ""

@@ -6,14 +6,13 @@ from copy import copy
 
 import regex
 
-_LINE_END = regex.compile(r"[\n\r]")
 _LONGEST_LINE = 2000
 """Characters; where a line ends that is longer cannot be told from its beginning."""
 _MARKERS = regex.compile(r"[\s>*+\-.)\d]*")
 """Of lists and quotations, before the text of a line."""
 _OPENS = regex.compile(r"(?P<run>`{3,})[^`|]*")
 """A line with a bar may be the head of a table."""
-_CLOSES = regex.compile(r" {0,3}(?P<run>`{3,})[ \t]*")
+_CLOSES = regex.compile(r"`{3,}[ \t]*")
 _RUN = regex.compile(r"\s*(?P<run>`{3,})")
 
 
@@ -67,18 +66,17 @@ class CodeTracker:
 
 
 class BlockTracker:
-    """Knows what is code for certain, and what a paragraph held so far that changes what follows.
+    """Knows which lines are in a fence for certain, and what a paragraph held so far that changes
+    what follows. Lines end with a line feed alone, as `writing.PlainCharacters` makes them.
 
-    A fence is certain from the end of its first line on, if it begins its line: one in a list or a
-    quotation may end before its closing line. Where a line could be read in two ways, no later
+    Certain is only a fence of backticks that begins and ends without an indent: one in a list or a
+    quotation may end before its closing line. After a line that could be read in two ways, no later
     fence is certain.
     """
 
     def __init__(self) -> None:
         self.line = ""
         """What stands on this line so far; of a longer one, the beginning."""
-        self.stray_backticks = False
-        """Whether backticks of this paragraph may belong to others that come later."""
         self.may_define = False
         """Whether a line of this paragraph begins with a bracket, as definitions of links do."""
         self._fence = 0
@@ -86,7 +84,7 @@ class BlockTracker:
 
     def in_fence(self) -> bool:
         """Whether what comes next stands in a fence for certain."""
-        return bool(self._certain and self._fence) and "```" not in self.line
+        return bool(self._fence) and "```" not in self.line
 
     def at_beginning(self) -> bool:
         """Whether this line has no text yet, save the marks of a list or a quotation."""
@@ -94,7 +92,7 @@ class BlockTracker:
 
     def pass_over(self, text: str) -> None:
         """The text was shown; cutting it in pieces makes no difference."""
-        *whole, rest = _LINE_END.split(text)
+        *whole, rest = text.split("\n")
         for piece in whole:
             self._go_on(piece)
             self._end_line()
@@ -108,21 +106,21 @@ class BlockTracker:
 
     def _end_line(self) -> None:
         line, self.line = self.line, ""
-        in_fence = bool(self._fence)
-        if in_fence:
+        whole = len(line) < _LONGEST_LINE
+        if self._fence:
             self._leave_fence(line)
-        elif (opening := _OPENS.fullmatch(line)) is not None:
+        elif self._certain and whole and (opening := _OPENS.fullmatch(line)) is not None:
             self._fence = len(opening["run"])
-        elif "```" in line or "~~~" in line or len(line) == _LONGEST_LINE:
+        elif not whole or "```" in line or "~~~" in line:
             self._certain = False
-        if in_fence or self._fence or not line.strip():
-            self.stray_backticks = self.may_define = False
+        # To Markdown a line is blank that has nothing but spaces and tabs.
+        if self._fence or not line.strip(" \t"):
+            self.may_define = False
 
     def _leave_fence(self, line: str) -> None:
+        """Goes on in the fence, out of it, or into doubt where readers may differ."""
         run = _RUN.match(line)
         if run is None or len(run["run"]) < self._fence:
             return
-        if _CLOSES.fullmatch(line) and len(line) < _LONGEST_LINE:
-            self._fence = 0
-        else:
-            self._certain = False
+        self._certain = _CLOSES.fullmatch(line) is not None and len(line) < _LONGEST_LINE
+        self._fence = 0

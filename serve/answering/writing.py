@@ -15,6 +15,11 @@ from serve.answering.thinking import ThinkingFilter
 
 _DECORATION = " \n\t\"'“”„«»*_>`"
 """What models put round the refusal."""
+_UNPLAIN: dict[int, str | None] = {
+    **{code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n\r"},
+    **dict.fromkeys(map(ord, "\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " "),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 
 
 class AnswerWriter:
@@ -24,6 +29,7 @@ class AnswerWriter:
     """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self._plain = PlainCharacters()
         self._thinking = ThinkingFilter()
         self._known = {item.label for item in evidence}
         texts = [without_marks_of_its_own(item.text) for item in evidence]
@@ -50,7 +56,8 @@ class AnswerWriter:
 
     def feed(self, text: str) -> str:
         """What can be shown already."""
-        return self._show(self._links.feed(self._marks.feed(self._thinking.feed(text))))
+        plain = self._plain.feed(text)
+        return self._show(self._links.feed(self._marks.feed(self._thinking.feed(plain))))
 
     def finish(self) -> str:
         """The rest; nothing may be fed afterwards."""
@@ -64,6 +71,25 @@ class AnswerWriter:
     def _keep(self, text: str) -> str:
         self._shown.append(text)
         return text
+
+
+class PlainCharacters:
+    """Passes a text on with a line feed for every line end, a blank for other separators of lines
+    and fields, U+FFFD for half a surrogate pair, and no other control character.
+
+    Markdown, Unicode and Python differ in where such characters end a line: what follows this
+    filter need know line feeds alone.
+    """
+
+    def __init__(self) -> None:
+        self._after_return = False
+
+    def feed(self, text: str) -> str:
+        if not text:
+            return ""
+        rest = text.removeprefix("\n") if self._after_return else text
+        self._after_return = text.endswith("\r")
+        return rest.replace("\r\n", "\n").replace("\r", "\n").translate(_UNPLAIN)
 
 
 class _Ends:

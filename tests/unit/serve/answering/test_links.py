@@ -43,7 +43,8 @@ CASES = {
     "a style with an address": ("<div style='background:url(//e.example)'>q", "q"),
     "a tag that never ends": ("<img src=//e.example/x", "< img src=//e.example/x"),
     "an echo of the prompt": ('<source id="S1">x</source>', "x"),
-    "none: code": ("`a[i](x)` and `![i](x)`", "`a[i](x)` and `![i](x)`"),
+    "code in a line": ("`a[i](x)` and `<pod>` x", "`a[i] (x)` and `< pod>` x"),
+    "none: code in a line": ("`a[i] < 3 && !b`", "`a[i] < 3 && !b`"),
     "a tag in a link": (f"[<img src=x>]({KNOWN})", f"[]({KNOWN})"),
     "a title with a tag": (f'[x]({KNOWN} "<img src=x>")', f'[x] ({KNOWN} "")'),
     "a comparison that reads as a tag": ("a <b and c> d, x < 3", "a < b and c> d, x < 3"),
@@ -86,7 +87,23 @@ CASES = {
         "```xml\n<xs:a b='c'/>\n[x](y)\n```",
         "```xml\n<xs:a b='c'/>\n[x](y)\n```",
     ),
-    "none: backticks in backticks": ("``a ` [i](x)`` b", "``a ` [i](x)`` b"),
+    "backticks in backticks": ("``a ` [i](x)`` b", "``a ` [i] (x)`` b"),
+    "a backtick of the line before, in what looks like a fence": (
+        "~~~\n```\n~~~\na ` b\n`![x](//e)`",
+        "~~~\n```\n~~~\na ` b\n`! [x] (//e)`",
+    ),
+    "what looks like a fence but for the end of a long line": (
+        f"```{'a ' * 1000}`\n![x](//e)",
+        f"```{'a ' * 1000}`\n! [x] (//e)",
+    ),
+    "a definition over lines, in what looks like a fence": (
+        "~~~\n```\n~~~\n[a\nb]: //e",
+        "~~~\n```\n~~~\n[a\nb] : //e",
+    ),
+    "a definition over a line with a blank that is none to Markdown": (
+        "[a\n\xa0\nb]: //e",
+        "[a\n\xa0\nb] : //e",
+    ),
     "none: two marks": ("a [S1][S2]: b", "a [S1][S2]: b"),
     "none: a word": ("http: how far [or", "http: how far [or"),
     "a foreign address in code": ("`curl https://evil.example/x`", "`curl `"),
@@ -131,14 +148,19 @@ FRAGMENTS += [
 FRAGMENTS += [
     "![x](//e)",
     "<img src=//e>",
+    "![x](//host.example/x?secret)",
+    "<script>",
     "<b>",
     "<br>",
     "</",
     "[x]",
+    "[x\n",
+    "x]: //host.example/x\n",
     "[x]: /e\n",
-    "\r",
     "`` ",
     "<x:",
+    "\n`",
+    "\n\xa0\n",
 ]
 
 

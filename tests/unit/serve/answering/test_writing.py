@@ -14,6 +14,7 @@ from tests.unit.serve.answering.test_citations import evidence
 from tests.unit.serve.answering.test_links import FRAGMENTS, KNOWN
 
 SOURCES = [evidence(f"See {KNOWN} for tents."), evidence("Oslo opens at nine.", label="S2")]
+CHARACTERS = ["\r", "\r\n", "\xa0", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\0", "\ud800"]
 MARKS = ["[S1]", "[S99]", "(S99)", "【S99】", "[[S99]]", "[S99, S2]", "S9", "9]", "(S", "\\[S99\\]"]
 
 
@@ -36,8 +37,51 @@ def test_a_mark_that_is_left_out_makes_no_link_of_what_it_parted(text: str, expe
     assert written(text)[0] == expected
 
 
+@pytest.mark.parametrize(
+    "apart", ["\r", "\r\n", "\n", "\n\xa0\n", "\n\x0c\n", "\n\x1c\n", "\n\u2028\n"]
+)
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "![a](//host.example/x?secret)",
+        "<script>alert(1)</script>",
+        '<a href="javascript:alert(1)">x</a>',
+        "[click](//host.example/)",
+    ],
+)
+def test_no_line_end_and_no_blank_lets_backticks_hide_what_a_renderer_shows(
+    apart: str, hidden: str
+) -> None:
+    text = f"Press the ` key.{apart}Then `{hidden}` [S1]"
+    shown, _ = written(*text)
+    assert shown == written(text)[0]
+    assert not dangers(shown, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (["a\r", "\nb\r\nc\rd\n\re"], "a\nb\nc\nd\n\ne"),
+        (["a\r", "", "\n\nb"], "a\n\nb"),
+        (["a\u2028b\x0cc\x85d\x1ee"], "a b c d e"),
+        (["a\0b\x1b[31mc\td"], "ab[31mc\td"),
+        (["a\ud83db \U0001f600 \xa0c"], "a\ufffdb \U0001f600 \xa0c"),
+    ],
+)
+def test_line_ends_become_line_feeds_and_control_characters_go(
+    pieces: list[str], expected: str
+) -> None:
+    assert written(*pieces)[0] == expected
+    assert written("".join(pieces))[0] == expected
+
+
+def test_code_in_a_fence_is_shown_as_it_is_whatever_ends_its_lines() -> None:
+    code = "```xml\r\n<a b='c'>\r\n\r\n![x](y)\r\n```\r\nSee [S1]."
+    assert written(*code)[0] == code.replace("\r\n", "\n")
+
+
 @settings(max_examples=1000)
-@given(pieces=st.lists(st.sampled_from(FRAGMENTS + MARKS), max_size=30))
+@given(pieces=st.lists(st.sampled_from(FRAGMENTS + MARKS + CHARACTERS), max_size=30))
 def test_no_image_no_html_and_no_foreign_link_is_shown(pieces: list[str]) -> None:
     shown, writer = written(*pieces)
     whole, at_once = written("".join(pieces))
