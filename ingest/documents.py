@@ -30,7 +30,8 @@ def document_of(
     """The row to commit, without serial and revision; its state says whether there is text.
 
     `beside` is the metadata kept beside the content; None: it could not be read, and so nobody may
-    read the document. The ACL is that which the document has now, in whatever state it ends.
+    read the document, nor one that stands for an unread line. The ACL is that which the document
+    has now, in whatever state it ends.
     """
     fields = DocumentFields(title=clean_text(parsed.title), tenant=source.tenant)
     if beside is not None:
@@ -53,7 +54,7 @@ def document_of(
         status=fields.status,
         effective=fields.effective,
         tenant=fields.tenant,
-        acl=fields.acl,
+        acl=() if parsed.is_unread else fields.acl,
         metadata=fields.metadata,
     )
 

@@ -71,6 +71,19 @@ class _Reading:
     rows: int = 0
     is_misjudged: bool = False
     """It holds records, which its name does not tell."""
+    unread: str = ""
+    """Why the first line that cannot be read is none; it may hold any record that is missing."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Ids of documents that the address held and that were not found in it now."""
+        there = (doc_id for doc_id, seen in self.before.items() if not seen.deleted)
+        return [doc_id for doc_id in there if doc_id not in self.found]
+
+    @property
+    def withheld(self) -> list[str]:
+        """Those of them that are served, while it is not known whether they are gone."""
+        return [d for d in self.missing if self.before[d].served] if self.unread else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +160,7 @@ class Reader:
                 yield from self._read_records(task)
                 return
             if reading.found:
-                yield _end_of(reading)
+                yield from self._ending(reading)
                 return
             fault = ParseError(DocState.EMPTY, _NO_TEXT)
         except ParseError as error:
@@ -171,10 +184,32 @@ class Reader:
                     return
                 document = self._document(task, parsed, reading.beside)
                 reading.found.add(document.doc_id)
+                if parsed.is_unread:
+                    reading.unread = reading.unread or parsed.reason
                 if _stays_deleted(document, reading.before):
                     continue
                 reading.rows += 1
                 yield _row(task, document, parsed, reading.before)
+
+    def _ending(self, reading: _Reading) -> Iterator[_Draft | End]:
+        """The end of an address that was read as a whole, but for lines that cannot be read.
+
+        A record that such a line may hold is not known to be gone, and nor is who may read it: it
+        is kept, for nobody, until the line is mended.
+        """
+        withheld = reading.withheld
+        reason = f"It may be in a line that cannot be read, so nobody reads it: {reading.unread}"
+        for row in self._rows(withheld):
+            left = failed(replace(row, acl=()), DocState.CORRUPT, reason)
+            seen = reading.before[row.doc_id]
+            yield _Draft(task=reading.task.number, seen=seen, document=left, blocks=())
+        kept = set(withheld)
+        yield End(
+            task=reading.task.number,
+            documents=reading.rows + len(withheld),
+            gone=tuple(doc_id for doc_id in reading.missing if doc_id not in kept),
+            before=sum(not seen.deleted for seen in reading.before.values()),
+        )
 
     def _failure(self, reading: _Reading, fault: ParseError) -> Iterator[_Draft | Done | End]:
         """The end of an address that could not be read as a whole.
@@ -264,16 +299,6 @@ def _has_moved(seen: _Seen | None, base: Document | None) -> bool:
     if seen is None:
         return base is not None and bool(base.source)
     return base is None or base.serial != seen.serial
-
-
-def _end_of(reading: _Reading) -> End:
-    there = [doc_id for doc_id, seen in reading.before.items() if not seen.deleted]
-    return End(
-        task=reading.task.number,
-        documents=reading.rows,
-        gone=tuple(doc_id for doc_id in there if doc_id not in reading.found),
-        before=len(there),
-    )
 
 
 def _row(

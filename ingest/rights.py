@@ -38,6 +38,8 @@ class _Known:
     beside: Mapping[str, object] | None = None
     """Metadata beside the content; None: it is not known."""
     content: bytes | None = None
+    has_unread: bool = False
+    """One of its lines cannot be read, and may hold any record that was not found."""
 
 
 class Rights:
@@ -96,16 +98,21 @@ class Rights:
                 reached.update(batch)
                 for doc_id, row in self._stores.catalog.get(batch).items():
                     self._narrow(row, batch[doc_id])
+            if not known.has_unread:
+                return
+            left = self._document(task, known, None)
         except Exception as error:  # as above
             left = self._document(task, known, self._remains(task, known, error, is_records=True))
-            for row in self._rows(task):
-                if row.doc_id not in reached:
-                    self._narrow(row, left)
+        for row in self._rows(task):
+            if row.doc_id not in reached:
+                self._narrow(row, left)
 
     def _records(self, task: Task, known: _Known) -> Iterator[Document]:
         self._parser = self._parser or self._make_parser()
         for parsed in self._parser.parse(known.content or b"", task.item):
-            yield self._document(task, known, parsed.metadata, parsed.record)
+            known.has_unread = known.has_unread or parsed.is_unread
+            said = None if parsed.is_unread else parsed.metadata
+            yield self._document(task, known, said, parsed.record)
 
     # ------------------------------------------------------------------------------ pieces
 

@@ -222,6 +222,8 @@ class ParsedDocument:
     reason: str = ""
     pages: int = 0
     content_hash: str = ""
+    is_unread: bool = False
+    """It stands for a line that cannot be read: which record that is, and whose, is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -45,7 +46,7 @@ def parse_jsonl(content: bytes) -> Iterator[ParsedDocument]:
         try:
             yield _document(_object(line), names, fallback, where)
         except _BadRecord as bad:
-            yield _corrupt(names.free(fallback), f"{where} {bad}", line.hex())
+            yield _unread(names.free(fallback), f"{where} {bad}", line.hex())
 
 
 def parse_csv(content: bytes, *, tabs: bool) -> Iterator[ParsedDocument]:
@@ -63,7 +64,7 @@ def parse_csv(content: bytes, *, tabs: bool) -> Iterator[ParsedDocument]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            yield _corrupt(names.free(fallback), f"{where} is not CSV: {error}.", where)
+            yield _unread(names.free(fallback), f"{where} is not CSV: {error}.", where)
             continue
         if row is None:
             return
@@ -281,6 +282,10 @@ def _corrupt(name: str, reason: str, content: str) -> ParsedDocument:
     return ParsedDocument(
         record=name, state=DocState.CORRUPT, reason=reason, content_hash=digest(content)
     )
+
+
+def _unread(name: str, reason: str, content: str) -> ParsedDocument:
+    return replace(_corrupt(name, reason, content), is_unread=True)
 
 
 def _delimiter(text: str, *, tabs: bool) -> str:
