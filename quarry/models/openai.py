@@ -6,10 +6,9 @@ API: https://platform.openai.com/docs/api-reference/chat/streaming
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ from tenacity import wait_exponential_jitter as backoff
 from quarry.addresses import shown
 from quarry.errors import ConfigError, ModelError, Overloaded, QuarryError
 from quarry.models import estimate
+from quarry.models.openai_events import Event, Usage, read
 from quarry.records import Message, Piece, Prompt, StopReason
 from quarry.settings import GeneratorSettings
 
@@ -36,6 +36,10 @@ _CHECK_S = 3.0
 _CHECKED_S = 10.0
 """How long a check holds: readiness is asked for often, and hosted endpoints count requests."""
 _BUSY = frozenset({429, 502, 503, 504})
+_LONGEST_RETRY_S = 3600.0
+_MOST_A_TOKEN = 32
+"""Characters, on average over a whole answer: no tokenizer comes near it. An event counts as one
+more, so that an endpoint that sends events without text for ever is stopped too."""
 _STOPS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
 
@@ -82,27 +86,36 @@ class OpenAIGenerator:
         return estimate.prompt_tokens(messages)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        """Pieces as they come; the last one has the stop reason and the endpoint's usage."""
+        """Pieces as they come; the last one has the stop reason and the endpoint's usage.
+
+        An endpoint that does not heed `max_tokens` is cut once it has sent much more.
+        """
         end = time.monotonic() + self._settings.timeout_s
         async with AsyncExitStack() as stack:
             response = await self._open(prompt, end)
             stack.push_async_callback(response.aclose)
             stop: StopReason | None = None
-            usage: Mapping[str, Any] = {}
+            usage = Usage()
+            left = prompt.max_tokens * _MOST_A_TOKEN
             events = await stack.enter_async_context(aclosing(_events(response, end)))
             async for event in events:
-                usage = event.get("usage") or usage
-                for choice in event.get("choices") or ():
-                    text = (choice.get("delta") or {}).get("content")
-                    if text:
+                usage = event.usage or usage
+                left -= 1
+                for choice in event.choices or ():
+                    if text := choice.text[: max(0, left)]:
                         yield Piece(text=text)
-                    stop = _stop(choice.get("finish_reason")) or stop
+                    left -= len(choice.text)
+                    stop = _stop(choice.finish_reason) or stop
+                if left < 0:
+                    _log.warning("generator_endless", max_tokens=prompt.max_tokens)
+                    stop = StopReason.LENGTH
+                    break
         if stop is None:
             raise _cut_off()
         yield Piece(
             stop=stop,
-            prompt_tokens=int(usage.get("prompt_tokens") or 0),
-            completion_tokens=int(usage.get("completion_tokens") or 0),
+            prompt_tokens=usage.prompt_tokens or 0,
+            completion_tokens=usage.completion_tokens or 0,
         )
 
     async def check(self) -> None:
@@ -204,8 +217,8 @@ class OpenAIGenerator:
         return client
 
 
-async def _events(response: httpx.Response, end: float) -> AsyncGenerator[dict[str, Any], None]:
-    """The JSON events up to [DONE], each within what is left of the time."""
+async def _events(response: httpx.Response, end: float) -> AsyncGenerator[Event, None]:
+    """The events up to [DONE], each within what is left of the time."""
     stream = EventSource(response).aiter_sse()
     try:
         while True:
@@ -213,10 +226,7 @@ async def _events(response: httpx.Response, end: float) -> AsyncGenerator[dict[s
                 sent = await anext(stream, None)
             if sent is None or sent.data == "[DONE]":
                 return
-            event = json.loads(sent.data)
-            if not isinstance(event, dict) or event.get("error"):
-                raise ModelError("The generator endpoint reported an error; look at its log.")
-            yield event
+            yield read(sent.data)
     except (TimeoutError, httpx.TimeoutException) as error:
         raise ModelError("The generator took too long; raise generator.timeout_s.") from error
     except SSEError as error:
@@ -251,9 +261,9 @@ def _refusal(response: httpx.Response, model: str) -> QuarryError | _NotYet:
 
 
 def _retry_after(response: httpx.Response) -> float:
-    """Seconds; 0 where the header is absent or a date."""
+    """Seconds, an hour at most; 0 where the header is absent or a date."""
     try:
-        return max(0.0, float(response.headers.get("Retry-After", 0)))
+        return min(max(0.0, float(response.headers.get("Retry-After", 0))), _LONGEST_RETRY_S)
     except ValueError:
         return 0.0
 

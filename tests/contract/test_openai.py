@@ -200,8 +200,6 @@ async def test_it_never_asks_again_once_an_answer_began() -> None:
         (Reply(status=429), Overloaded, "busy", 3),
         (Reply(begins=False), ModelError, "cannot be reached", 3),
         (Reply([event({"error": {"message": "boom"}})]), ModelError, "reported an error", 1),
-        (Reply([b"data: {not json\n\n"]), ModelError, "ended its answer early", 1),
-        (Reply([b"data: [1]\n\n"]), ModelError, "reported an error", 1),
         (Reply([delta("a", "content_filter"), DONE]), ModelError, "content filter", 1),
         (Reply([b"{}"], content_type="application/json"), ModelError, "with a stream", 1),
         (Reply([DONE]), ModelError, "ended its answer early", 1),
@@ -215,6 +213,73 @@ async def test_every_fault_is_one_sentence(
             await pieces(generator, ASKED)
     assert "\n" not in str(raised.value)
     assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "{not json",
+        "[1]",
+        '{"choices": 5}',
+        '{"choices": [1]}',
+        '{"choices": [{"delta": "x"}]}',
+        '{"choices": [{"delta": {"content": 5}}]}',
+        '{"choices": [{"delta": {"content": ["a"]}}]}',
+        '{"choices": [{"delta": {"content": "a"}, "finish_reason": ["stop"]}]}',
+        '{"choices": [], "usage": 7}',
+        '{"choices": [], "usage": {"prompt_tokens": "abc"}}',
+        '{"choices": [], "usage": {"completion_tokens": -1}}',
+        '{"choices": [], "usage": {"completion_tokens": 1e400}}',
+        '{"choices": [], "usage": {"completion_tokens": ' + "9" * 5000 + "}}",
+        "[" * 100_000,
+    ],
+    ids=lambda data: data[:60],
+)
+async def test_what_is_no_part_of_a_completion_is_told_in_one_sentence(data: str) -> None:
+    reply = Reply([delta("a"), f"data: {data}\n\n".encode(), delta(None, "stop"), DONE])
+    async with client_of(lambda _: reply) as (generator, _):
+        with pytest.raises(ModelError, match="no part of a chat completion") as raised:
+            await pieces(generator, ASKED)
+    assert "\n" not in str(raised.value)
+
+
+async def test_fields_that_are_null_or_not_known_are_no_fault() -> None:
+    odd = {"choices": None, "usage": None, "error": None, "more": [{}]}
+    empty = {"choices": [{"delta": None, "finish_reason": None}, {}], "usage": {}}
+    reply = Reply([event(odd), event(empty), *answer("a").parts])
+    async with client_of(lambda _: reply) as (generator, _):
+        assert await text_of(generator, ASKED) == "a"
+
+
+async def test_half_a_surrogate_pair_is_shown_as_a_character_that_is_not_known() -> None:
+    sent = rb'data: {"choices": [{"delta": {"content": "a \ud800b \ud83d\ude00"}}]}' + b"\n\n"
+    async with client_of(lambda _: Reply([sent, *answer("c").parts])) as (generator, _):
+        assert await text_of(generator, ASKED) == "a \ufffdb \U0001f600c"
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [(delta("x" * 50), 99 * 32 // 51 * 50), (delta("x" * 100_000), 99 * 32), (delta(""), 0)],
+)
+async def test_an_endpoint_that_never_ends_is_cut_and_hung_up_on(part: bytes, shown: int) -> None:
+    reply = Reply([part] * 4000, ends=False)
+    async with client_of(lambda _: reply) as (generator, server):
+        read = await pieces(generator, ASKED)
+        await asyncio.wait_for(server.hung_up.wait(), 10)
+    assert read[-1].stop is StopReason.LENGTH
+    assert abs(sum(len(piece.text) for piece in read) - shown) <= 50
+
+
+@pytest.mark.parametrize("header", ["inf", "1e400", "999999999999"])
+async def test_no_endpoint_asks_to_come_back_later_than_in_an_hour(
+    header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarry.models.openai._MAX_WAIT_S", 0.01)
+    reply = Reply(status=429, headers={"Retry-After": header})
+    async with client_of(lambda _: reply) as (generator, _):
+        with pytest.raises(Overloaded) as raised:
+            await pieces(generator, ASKED)
+    assert raised.value.retry_after == 3600.0
 
 
 async def test_a_busy_endpoint_says_when_to_come_back() -> None:
