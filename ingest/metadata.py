@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+from unicodedata import category
 from urllib.parse import urlsplit
 
 import yaml
@@ -46,6 +47,8 @@ TEXT_FIELDS = frozenset(
 """Kept as written: version 3.10 is not 3.1, region NO is not false."""
 _DOCUMENT_FIELDS = frozenset({"title", "version", "series", "status", "effective", "acl", "url"})
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
+"""Unicode categories: controls, format characters, halves of surrogate pairs."""
 _KEY = re.compile(r"[^\w.-]+")
 _SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -102,10 +105,10 @@ def document_fields(
 
 
 def read_mapping(text: str) -> dict[str, Any]:
-    """Keys and values of one YAML text; keys in lower case, values plain data.
+    """Keys and values of one YAML text; keys as `field_name` spells them, values plain data.
 
-    No tags, no anchors, no aliases, no double keys; booleans are only true and false, and dates
-    stay text. Raises ValueError with one sentence without its subject.
+    No tags, no anchors, no aliases, no merge keys, no double keys; booleans are only true and
+    false, and dates stay text. Raises ValueError with one sentence without its subject.
     """
     if len(text) > MAX_YAML_CHARS:
         raise ValueError(f"is longer than {MAX_YAML_CHARS} characters.")
@@ -131,9 +134,22 @@ def _loaded(text: str) -> dict[str, Any]:
         loader.dispose()
 
 
+def visible(text: str) -> str:
+    """Without characters that nobody sees: byte order marks, joiners, controls but white space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in text if c.isspace() or category(c) not in _INVISIBLE)
+
+
+def field_name(key: object) -> str:
+    """The one spelling that a field has: `ACL`, or one with a mark that nobody sees in it, must not
+    be taken for a field of its own."""
+    return visible(str(key)).strip().lower()
+
+
 def folded(values: Mapping[Any, object]) -> dict[str, object]:
-    """Keys in the one spelling that fields have: `ACL` must not be taken for a field of its own."""
-    return {str(key).strip().lower(): value for key, value in values.items()}
+    """Keys as `field_name` spells them."""
+    return {field_name(key): value for key, value in values.items()}
 
 
 class _WrongValue(Exception):
@@ -328,15 +344,19 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = str(self.construct_object(key_node, deep=True)).strip().lower()
-            if key in mapping:
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is given twice", key_node.start_mark
-                )
+            key = field_name(self.construct_object(key_node, deep=True))
+            wrong = {
+                "merge keys are not read": key == _MERGE,
+                "a key is not plain text": not isinstance(key_node, yaml.ScalarNode),
+                "a key is given twice": key in mapping,
+            }
+            for fault in (fault for fault, applies in wrong.items() if applies):
+                raise yaml.constructor.ConstructorError(None, None, fault, key_node.start_mark)
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
 
+_MERGE = "<<"
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -351,7 +371,7 @@ for _tag, _pattern, _first in (
 
 def _keep_texts(node: yaml.MappingNode) -> None:
     for key_node, value_node in node.value:
-        is_text = str(key_node.value).strip().lower() in TEXT_FIELDS
+        is_text = field_name(key_node.value) in TEXT_FIELDS
         if (
             is_text
             and isinstance(value_node, yaml.ScalarNode)

@@ -15,7 +15,7 @@ import structlog
 
 from ingest.documents import document_of
 from ingest.parsers.decoding import decode
-from ingest.parsers.markdown import front_matter
+from ingest.parsers.front_matter import front_matter
 from ingest.parsers.remains import own_metadata
 from ingest.parsers.routing import Format, named_format
 from ingest.work import Task

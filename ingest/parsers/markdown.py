@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ingest.metadata import read_mapping
 from ingest.parsers.blocks import says_something, table, without_pictures
 from ingest.parsers.decoding import mangled, mended
+from ingest.parsers.front_matter import front_matter
 from ingest.parsers.html import html_blocks
 from ingest.parsers.markdown_nesting import TOO_DEEP, is_too_deep, keep_the_deepest
-from quarry.errors import ParseError
 from quarry.records import Block, BlockKind, DocState, ParsedDocument
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FRONT = re.compile(
-    r"---[ \t]*(?:\r\n|\r|\n)(.*?(?:\r\n|\r|\n)|)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)",
-    re.S,
-)
-_NAMES_ACL = re.compile(r"^[ \t]*[{,]?[ \t]*[\"']?acl[\"']?[ \t]*:", re.I | re.M)
-_OPEN_FRONT = re.compile(r"---[ \t]*(?:\r\n|\r|\n)((?:[^\r\n]*(?:\r\n|\r|\n|\Z)){0,64})")
-"""Front matter that is not closed, as far as its first lines."""
-_LOOKS_LIKE_FIELDS = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'-][\w \"'.-]*:(?:\s|$)")
 _ATTRIBUTES = re.compile(
     r"[ \t]*\{:?[ \t]*((?:[#.][\w:.-]+|[\w-]+=(?:\"[^\"]*\"|\S+))[^{}]*)\}[ \t]*$"
 )
@@ -51,26 +42,6 @@ def parse_markdown(text: str) -> ParsedDocument:
     if is_too_deep(reader.env):
         return replace(parsed, state=DocState.PARTIAL, reason=TOO_DEEP)
     return parsed
-
-
-def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
-    """The fields between a first line `---` and the next `---` or `...`, and where the body starts.
-
-    Text between two rules that holds no fields is body. Raises ParseError (state failed) for
-    fields that cannot be read, and for an ACL that is named in front matter that does not end.
-    """
-    match = _FRONT.match(text)
-    if match is None:
-        opened = _OPEN_FRONT.match(text)
-        if opened and _NAMES_ACL.search(opened[1]):
-            raise ParseError(DocState.FAILED, "Its front matter does not end; put --- below it.")
-        return {}, 0
-    if not (_LOOKS_LIKE_FIELDS.match(match[1]) or _NAMES_ACL.search(match[1])):
-        return {}, 0
-    try:
-        return read_mapping(match[1]), match.end()
-    except ValueError as error:
-        raise ParseError(DocState.FAILED, f"Its front matter {error}") from None
 
 
 @dataclass

@@ -5,21 +5,18 @@ Its front matter may name who reads the document, and that holds whatever became
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ingest.metadata import MAX_YAML_CHARS
 from ingest.parsers.decoding import decode
-from ingest.parsers.markdown import front_matter
+from ingest.parsers.front_matter import front_matter, may_begin
 from ingest.parsers.routing import RECORD_FORMATS, Format, named_format
 from quarry.errors import ParseError
 from quarry.records import DocState
 
 _HEAD = 4 * MAX_YAML_CHARS
 """Bytes that hold any front matter that would be read."""
-_BEGINS = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\0*-\0*-\0*-")
-"""A first line as front matter has it, in any Unicode encoding."""
 
 
 def own_metadata(
@@ -47,4 +44,4 @@ def _front_matter(head: bytes, *, is_whole: bool) -> Mapping[str, Any] | None:
     except ParseError:
         return None
     is_plain = is_whole and text is not None
-    return found if body or is_plain or not _BEGINS.match(head) else None
+    return found if body or is_plain or not may_begin(head) else None

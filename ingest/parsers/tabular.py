@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
-from ingest.metadata import MAX_TEXT, TEXT_FIELDS
+from ingest.metadata import MAX_TEXT, TEXT_FIELDS, field_name
 from ingest.parsers.blocks import placed, table
 from ingest.parsers.decoding import decode
 from ingest.parsers.plain import text_blocks
@@ -214,7 +214,7 @@ def _sorted_out(
 
 
 def _is_acl(key: str) -> bool:
-    return key.strip().lower() == "acl"
+    return field_name(key) == "acl"
 
 
 def _meant(key: str, value: object) -> str:

@@ -135,6 +135,8 @@ OPEN = SourceSettings(default_acl=("public",))
         {"acl": []},
         {"ACL": None},
         {" Acl ": ""},
+        {"\u200bacl": ""},
+        {"metadata": {"ac\ud800l": ""}},
         {"metadata": {"acl": None}},
         {"metadata": {"ACL": ""}},
         {"acl": None, "metadata": {"acl": ["public"]}},
@@ -161,6 +163,7 @@ def test_an_acl_is_taken_from_a_record_however_it_is_spelled_and_is_no_text_of_i
     [
         ("id,text,acl\n1,x,staff\n2,y,\n3,z\n", [("staff",), (), ()]),
         ("id,ACL ,text\n1, ,x\n", [()]),
+        ("id,\ufeffacl,text\n1,hr,x\n", [("hr",)]),
         ("id,acl,text,acl\n1,hr,x,public\n2,hr,y,hr\n", [(), ("hr",)]),
         ("id,text\n1,x\n", [("public",)]),
     ],

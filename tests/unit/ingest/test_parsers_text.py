@@ -253,29 +253,6 @@ def test_front_matter_is_metadata_and_not_text(close: str, end: str) -> None:
     assert text[document.blocks[0].start : document.blocks[0].end] == "Used gear"
 
 
-def test_a_rule_at_the_top_is_not_front_matter() -> None:
-    text = "---\n\nJust a line, nothing more.\n\n---\n\nText\n"
-    assert parse_markdown(text).metadata == {}
-    assert [block.text for block in markdown(text)][-1] == "Text"
-    assert parse_markdown("---\ntitle: never closed\n").metadata == {}
-
-
-def test_front_matter_that_names_an_acl_and_does_not_end_is_not_taken_for_text() -> None:
-    for text in ("---\nacl: [hr]\n\n# Leave\n", "---\r\ntitle: x\r\n'ACL' : hr", "---\n{acl: hr}"):
-        with pytest.raises(ParseError, match="does not end"):
-            parse_markdown(text)
-    assert parse_markdown("---\nNote: what an acl: is.\n\nText.\n").metadata == {}
-
-
-def test_front_matter_in_braces_is_read_when_it_names_an_acl() -> None:
-    assert parse_markdown("---\n{acl: [hr]}\n---\n# Leave\n").metadata == {"acl": ["hr"]}
-
-
-def test_front_matter_that_cannot_be_read_fails_the_document_since_it_may_hold_an_acl() -> None:
-    with pytest.raises(ParseError, match=r"front matter is not valid YAML in line 2"):
-        parse_markdown("---\nacl: [hr]\ntitle: a: b\n---\nsecret\n")
-
-
 def test_headings_have_levels_and_distinct_anchors() -> None:
     text = (
         "# Log\n## [1.1]\n### Fixed\n## [1.0]\n### Fixed\n### Fixed 1\n### Fixed\n## Own {#mine}\n"
