@@ -11,10 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarry.errors import Overloaded, Stopping
 from quarry.telemetry.metrics import IN_FLIGHT, Metrics
-from serve.http.schemas import error_json
+from serve.http.schemas import CONVERSATION_MESSAGES, MESSAGE_CHARACTERS, error_json
 
-MAX_BODY_BYTES = 1024 * 1024
-"""The longest conversation fits, its letters beyond ASCII escaped (20 × 8,000 × 6 bytes)."""
+_ESCAPED_BYTES = 12
+"""Of a character beyond the basic plane, in JSON that is ASCII alone: an escaped surrogate pair."""
+MAX_BODY_BYTES = CONVERSATION_MESSAGES * MESSAGE_CHARACTERS * _ESCAPED_BYTES + 1024 * 1024
+"""The longest conversation fits, however it is escaped, with a mebibyte for all else."""
 RETRY_AFTER_S = 1.0
 
 

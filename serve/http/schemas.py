@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from quarry.records import Answer, Candidate, Mode, SearchResult, Signals, StageRecord
 from serve.answering.answer import section_path
 
+MESSAGE_CHARACTERS = 8000
+CONVERSATION_MESSAGES = 20
 Phrase = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
@@ -19,7 +21,7 @@ class TurnIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
-    content: str = Field(max_length=8000)
+    content: str = Field(max_length=MESSAGE_CHARACTERS)
 
 
 class Body(BaseModel):
@@ -41,7 +43,9 @@ class Body(BaseModel):
     )
     rerank: bool = Field(True, description="Whether the reranker orders the top.")
     conversation: list[TurnIn] = Field(
-        default_factory=list, max_length=20, description="What was said before, oldest first."
+        default_factory=list,
+        max_length=CONVERSATION_MESSAGES,
+        description="What was said before, oldest first.",
     )
     as_user: str | None = Field(
         None, alias="as", max_length=200, description="Ask as this user; local token only."

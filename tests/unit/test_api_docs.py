@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from quarry.errors import ParseError, QuarryError
 from serve.http.errors import CODES
+from serve.http.limits import MAX_BODY_BYTES
 from tests.conftest import REPO
 
 PAGE = (REPO / "docs" / "api.md").read_text(encoding="utf-8")
@@ -32,6 +33,10 @@ def test_every_error_code_is_in_the_table_with_its_status_and_exit_code() -> Non
     rows = [row.groups() for row in ROW.finditer(PAGE)]
     assert {code: (http, ends) for code, http, ends in rows} == ours | http_only
     assert len(rows) == len(ours) + len(http_only), "a code has one row"
+
+
+def test_the_limit_of_a_body_is_in_the_table() -> None:
+    assert f"more than {MAX_BODY_BYTES:,} bytes" in PAGE
 
 
 def test_the_table_is_in_the_order_of_statuses() -> None:

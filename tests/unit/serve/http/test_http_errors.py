@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 
@@ -126,9 +127,23 @@ async def test_a_body_beyond_the_limit_is_refused(client: Client) -> None:
     assert response.json()["error"]["code"] == "body_too_large"
 
 
+@pytest.mark.parametrize("ascii_only", [True, False])
+async def test_the_longest_conversation_is_let_in_however_it_is_escaped(
+    client: Client, ascii_only: bool
+) -> None:
+    turn = {"role": "user", "content": "\U0001f600" * 8000}
+    body = {"question": "x", "conversation": [turn] * 20}
+    response = await client.post(
+        "/v1/search",
+        content=json.dumps(body, ensure_ascii=ascii_only).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    assert response.status_code == 200
+
+
 async def test_a_body_in_pieces_beyond_the_limit_is_refused(client: Client) -> None:
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(1025):
+        for _ in range(MAX_BODY_BYTES // 1024 + 1):
             yield b" " * 1024
 
     response = await client.post("/v1/search", content=pieces())
