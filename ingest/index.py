@@ -17,7 +17,7 @@ from quarry.models.location import locate, weights_hash
 from quarry.ports import Catalog
 from quarry.records import EmbedderFingerprint, Generation
 from quarry.settings import EmbedderSettings, Settings
-from quarry.stores.factory import Stores, open_catalog, open_registry
+from quarry.stores.factory import Stores, open_catalog, open_registry, open_stores
 
 FINGERPRINT_FILE = "embedder.json"
 _SPEED_ONLY = {"device", "dtype", "batch_tokens"}
@@ -51,6 +51,19 @@ def live_catalog(settings: Settings) -> Iterator[Catalog | None]:
     check_fingerprint(live, fingerprint_of(fingerprint, settings), settings)
     with closing(open_catalog(settings, live.name)) as catalog:
         yield catalog
+
+
+@contextmanager
+def live_stores(settings: Settings) -> Iterator[Stores | None]:
+    """The live generation's stores, without a check and without a server for their vectors: for who
+    writes to the catalog alone. None if there is no generation yet. Raises StoreError.
+    """
+    live = _live(settings)
+    if live is None:
+        yield None
+        return
+    with closing(open_stores(settings, live.name)) as stores:
+        yield stores
 
 
 @contextmanager

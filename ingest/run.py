@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from ingest import removal
-from ingest.index import Index, existing_index, live_catalog, writable_index
+from ingest.index import Index, existing_index, live_catalog, live_stores, writable_index
 from ingest.ledger import Address, Ledger
 from ingest.plan import (
     Known,
@@ -39,7 +39,7 @@ from ingest.summary import Failure, Omission, ProgressCallback, RunSummary
 from ingest.targets import Group
 from ingest.work import Done, End, Task
 from quarry import retention
-from quarry.ports import Catalog, Parser
+from quarry.ports import Catalog, Parser, Source
 from quarry.records import DocState, Document, SourceItem
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, utc_now
@@ -168,6 +168,7 @@ class Run:
 
     def work(self, pipeline: Pipeline | None = None) -> None:
         """Indexes and deletes. Raises what stops it; what was committed until then stays."""
+        self._take_away()
         with ExitStack() as stack:
             if self._tasks:
                 self._report("starting")
@@ -175,9 +176,7 @@ class Run:
                 stack.enter_context(pipeline.session())
             stack.enter_context(vector_server(self._settings))
             index = stack.enter_context(self._index())
-            self._mark(index.stores, unfinished=True)
-            retention.advance(index.stores)
-            self._hide_vanished(index.stores)
+            self._begin(index.stores)
             if pipeline and self._tasks:
                 self._read(index, pipeline)
             self._report("finishing")
@@ -195,9 +194,21 @@ class Run:
             seconds=round(self._report.seconds, 3),
         )
 
-    def _hide_vanished(self, stores: Stores) -> None:
-        for plan in self._plans:
-            removal.hide(stores, _vanished(stores, plan), self._ledger)
+    def _take_away(self) -> None:
+        """What is gone is hidden, and what is no longer granted ends, by the catalog alone: neither
+        Ray nor the vectors nor a model has to start for that."""
+        with live_stores(self._settings) as stores:
+            if stores is None:
+                return
+            self._begin(stores)
+            for plan in self._plans:
+                removal.hide(stores, _vanished(stores, plan), self._ledger)
+            self._rights(stores).narrow(self._tasks)
+
+    def _begin(self, stores: Stores) -> None:
+        """Comes before any other change of a generation; a second time it changes nothing."""
+        self._mark(stores, unfinished=True)
+        retention.advance(stores)
 
     def _sweep_vanished(self, stores: Stores) -> None:
         for plan in self._plans:
@@ -214,13 +225,13 @@ class Run:
         config = StageSettings(
             settings=self._settings,
             generation=index.generation,
-            sources=tuple(source for group in self._groups for source in group.sources),
+            sources=self._sources(),
             recipe=self._parsers,
         )
-        rights = Rights(index.stores, config.sources, self._settings, self._parser)
         tasks = self._tasks
         for last in (False, True):
-            rights.narrow(tasks)
+            if last:
+                self._rights(index.stores).narrow(tasks)
             self._ledger.expect(tasks, last=last)
             again: list[Task] = []
             for rows in pipeline.run(config, tasks):
@@ -233,6 +244,12 @@ class Run:
             tasks = again
             if not tasks:
                 break
+
+    def _sources(self) -> tuple[Source, ...]:
+        return tuple(source for group in self._groups for source in group.sources)
+
+    def _rights(self, stores: Stores) -> Rights:
+        return Rights(stores, self._sources(), self._settings, self._parser)
 
     def _parser(self) -> Parser:
         from ingest.parsers.sandbox import ParserPool

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
 import pytest
 
 from ingest.stages import Encoder
 from ingest.work import Row
-from quarry.errors import ModelError
-from tests.e2e.ingest_world import World
+from quarry.errors import ModelError, QuarryError, StoreError
+from quarry.settings import Settings
+from quarry.stores.milvus_lite import vector_server
+from tests.e2e.ingest_world import InlinePipeline, World
 
 RECORDS = '{{"_id": "1", "text": "One.", "acl": {acl}}}\n{{"_id": "2", "text": "Two."}}\n'
 
@@ -68,6 +73,34 @@ def test_what_a_source_no_longer_grants_ends_though_the_embedder_fails(world: Wo
     world.overrides["sources"] = {"default": {"default_acl": ["hr"]}}
     stopped_run(world)
     assert acls(world) == dict.fromkeys(ALL, ()) | {"d.jsonl#1": ("public", "hr")}
+
+
+class NoRay(InlinePipeline):
+    def session(self) -> AbstractContextManager[None]:
+        raise QuarryError("Ray did not start.")
+
+
+@pytest.mark.parametrize("fault", ["Ray", "vectors"])
+def test_what_is_gone_and_what_is_no_longer_granted_ends_though_nothing_starts(
+    world: World, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def closed(settings: Settings) -> Iterator[None]:
+        raise StoreError("The vectors cannot be opened.")
+        yield
+
+    world.write("b.md.meta.yaml", "acl: [hr]\n")
+    world.write("d.jsonl", RECORDS.format(acl='["hr"]'))
+    world.remove("a.md")
+    with monkeypatch.context() as patch:
+        patch.setattr("ingest.run.vector_server", closed if fault == "vectors" else vector_server)
+        with pytest.raises(QuarryError):
+            world.sync(pipeline=NoRay() if fault == "Ray" else world.pipeline)
+    kept = {uri: acl for uri, acl in ALL.items() if uri != "a.md"}
+    assert acls(world) == kept | {"b.md": (), "d.jsonl#1": ("hr",)}
+    assert world.sync().exit_code == 0
+    assert acls(world) == kept | {"b.md": ("hr",), "d.jsonl#1": ("hr",)}
+    assert world.is_clean()
 
 
 def test_a_file_of_records_that_cannot_be_read_is_closed_though_the_embedder_fails(
