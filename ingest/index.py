@@ -68,15 +68,20 @@ def live_stores(settings: Settings) -> Iterator[Stores | None]:
 
 @contextmanager
 def existing_index(settings: Settings) -> Iterator[Index]:
-    """The live generation, for who embeds nothing. Raises UsageError if there is none."""
+    """The live generation, for who embeds nothing. Raises UsageError, StoreError."""
     generation, stores = open_live(settings, None)
     with closing(stores):
+        stores.need()
         yield Index(generation=generation.name, stores=stores)
 
 
 @contextmanager
 def writable_index(settings: Settings) -> Iterator[Index]:
-    """The live generation, made if there is none. Raises ConfigError, ModelError, StoreError."""
+    """The live generation, made if there is none. Raises ConfigError, ModelError, StoreError.
+
+    Stores that were lost are not made anew: a run that reads only what has changed would leave an
+    index that is silent on all else.
+    """
     fingerprint = embedder_fingerprint(settings)
     if settings.chunking.max_tokens > fingerprint.max_tokens:
         raise ConfigError(
@@ -85,6 +90,7 @@ def writable_index(settings: Settings) -> Iterator[Index]:
         )
     generation, stores = open_live(settings, _Named(fingerprint))
     with closing(stores):
+        stores.need()
         yield Index(generation=generation.name, stores=stores)
 
 

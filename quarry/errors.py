@@ -15,6 +15,7 @@
     ├── MissingExtra                exit 2   HTTP 500   an optional package is not installed
     ├── StoreError                  exit 1   HTTP 503   a store failed for good
     │   ├── StoreUnavailable        exit 1   HTTP 503   cannot be reached within the total time
+    │   ├── StoreLost               exit 1   HTTP 503   tables, an index or a collection are gone
     │   ├── RowsRejected            exit 1   HTTP 500   some rows are bad; the rest are stored
     │   └── Conflict                exit 1   HTTP 409   compare-and-set lost against another writer
     ├── ModelError                  exit 1   HTTP 503   a model failed or cannot be loaded
@@ -110,6 +111,17 @@ class StoreError(QuarryError):
 
 class StoreUnavailable(StoreError):
     pass
+
+
+class StoreLost(StoreError):
+    """What a live generation has is not there: only a repair may make it anew.
+
+    A writer that did would leave an index that is silent on all that it had.
+    """
+
+    @classmethod
+    def of(cls, what: str) -> StoreLost:
+        return cls(f"{what} gone; run: quarry verify --repair, then quarry ingest.")
 
 
 class RowsRejected(StoreError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -62,7 +62,7 @@ def open_live(settings: Settings, embedder: Fingerprinted | None) -> tuple[Gener
             live = registry.live()
             if live is None:
                 raise UsageError("Nothing has been ingested yet; run: quarry ingest FOLDER")
-            return live, open_stores(settings, live.name)
+            return live, _open(settings, live)
         return _open_or_create(registry, settings, embedder.fingerprint)
 
 
@@ -74,10 +74,15 @@ def _open_or_create(
         live = registry.live()
         if live is not None:
             check_fingerprint(live, wanted, settings)
-            return live, open_stores(settings, live.name)
+            return live, _open(settings, live)
         with suppress(Conflict):  # another process creates it at this moment: look again
             return _create(registry, settings, wanted, embedder.dimension)
     raise Conflict("Other processes keep creating generations; try again when they are done.")
+
+
+def _open(settings: Settings, generation: Generation) -> Stores:
+    dimension = dict(_flat(generation.fingerprint)).get("embedder.dimension", 0)
+    return replace(open_stores(settings, generation.name), dimension=dimension)
 
 
 def check_fingerprint(
@@ -132,7 +137,7 @@ def _create(
         name = next(f"g{n}" for n in range(1, len(taken) + 2) if f"g{n}" not in taken)
         generation = Generation(name=name, fingerprint=fingerprint, created_at=datetime.now(UTC))
         registry.create(generation)
-    stores = open_stores(settings, generation.name)
+    stores = _open(settings, generation)
     stores.ensure(dimension)
     try:
         registry.switch(generation.name, expected="")

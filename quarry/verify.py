@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from quarry import ids, retention
 from quarry.access.compile import labels_of
 from quarry.entries import shortfalls
-from quarry.errors import Conflict
+from quarry.errors import Conflict, StoreLost
 from quarry.past import revisions_of, visible
 from quarry.ports import TextStore, VectorStore
 from quarry.records import DocState, Document, Kept, RowRef
 from quarry.stores.factory import Stores
+from quarry.stores.memory import MemoryTextStore, MemoryVectorStore
 from quarry.verify_repair import Facts, Repairer, address_of, needs_reading
 from quarry.verify_report import Book, Difference, Kind, Progress, Reread, VerifyReport
 
@@ -42,6 +44,7 @@ def verify(
     nobody ingests. It ends the retention of what lies too far back. Raises StoreError.
     """
     began = time.monotonic()
+    stores = _remade(stores) if repair else _lost_as_empty(stores)
     kept = retention.advance(stores) if repair else retention.due(stores)
     stores.text.publish()  # a scan of the text store may read what is published only
     book = Book(progress or (lambda _: None))
@@ -53,6 +56,27 @@ def verify(
     if repair:
         retention.expire(stores)
     return book.report(seconds=time.monotonic() - began)
+
+
+def _remade(stores: Stores) -> Stores:
+    """With empty stores for those that were lost, so that what is missing can be written again."""
+    if stores.dimension:
+        stores.ensure(stores.dimension)
+    return stores
+
+
+def _lost_as_empty(stores: Stores) -> Stores:
+    """Nothing is made where nothing is to be mended; who reads is told of the loss until then."""
+    text, vectors = stores.text, stores.vectors
+    try:
+        text.scan(limit=1)
+    except StoreLost:
+        text = MemoryTextStore()
+    try:
+        vectors.present([""])
+    except StoreLost:
+        vectors = MemoryVectorStore()
+    return replace(stores, text=text, vectors=vectors)
 
 
 class _Check:

@@ -29,12 +29,19 @@ class Stores:
     """Stamps commits."""
     retain_deleted: bool = False
     """Whether that holds for deleted documents too."""
+    dimension: int = 0
+    """Of the vectors of a live generation; 0: not known."""
 
     def ensure(self, dimension: int) -> None:
         """Creates what is missing; does nothing if it is there."""
         self.catalog.ensure()
         self.text.ensure()
         self.vectors.ensure(dimension)
+
+    def need(self) -> None:
+        """Raises StoreLost if text rows or vectors are gone as a whole, whatever they held."""
+        self.text.scan(limit=1)
+        self.vectors.present([""])
 
     def close(self) -> None:
         self.catalog.close()

@@ -17,7 +17,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from quarry.errors import QuarryError, StoreError, StoreUnavailable
+from quarry.errors import QuarryError, StoreError, StoreLost, StoreUnavailable
 from quarry.settings_stores import MilvusSettings
 from quarry.stores.tls import ca_file
 
@@ -126,7 +126,7 @@ def translate(error: Exception, total_s: float) -> StoreError:
             "and with https:// its certificate (milvus.ca_certs)."
         )
     if is_missing_collection(error):
-        return StoreError("Milvus has no collection for this generation; ingest something first.")
+        return StoreLost.of("The vectors of this index are")
     # Its message may quote the request: filter values and groups, which no log or client may see.
     if isinstance(error, MilvusException):
         return StoreError(f"Milvus refused a request with code {error.code}; its own log says why.")

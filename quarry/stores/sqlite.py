@@ -18,7 +18,7 @@ from typing import Final
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from quarry.errors import StoreError, StoreUnavailable
+from quarry.errors import StoreError, StoreLost, StoreUnavailable
 from quarry.stores.folder import make_data_dir
 
 FILE_NAME: Final = "quarry.sqlite"
@@ -144,6 +144,8 @@ def translation(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreError(f"{path} is damaged; restore it, or delete data_dir and ingest again.")
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(f"Reading or writing {path} failed; check the disk.")
+    if str(error).startswith("no such table"):  # a plain SQLITE_ERROR but for its text
+        return StoreLost.of(f"Tables in {path} are")
     name = getattr(error, "sqlite_errorname", type(error).__name__)  # its text may quote a question
     return StoreError(f"SQLite failed on {path} with {name}; run: quarry doctor")
 

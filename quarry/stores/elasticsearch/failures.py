@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import elasticsearch as es
 from urllib3.util.ssl_match_hostname import CertificateError
 
-from quarry.errors import Conflict, QuarryError, StoreError, StoreUnavailable
+from quarry.errors import Conflict, QuarryError, StoreError, StoreLost, StoreUnavailable
 
 TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
 TOO_LARGE = 413
@@ -84,6 +84,8 @@ def _answered(error: es.ApiError, where: str) -> StoreError:
             f"{where} refused a request for its size; raise the limit of the proxy before it "
             "(nginx: client_max_body_size) or http.max_content_length."
         )
+    if name == NO_INDEX:
+        return StoreLost.of(f"Indices of {where} are")
     if name:
         return StoreError(f"{where} refused a request: {name}.")
     return StoreError(

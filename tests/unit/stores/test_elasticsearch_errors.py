@@ -15,7 +15,7 @@ import elasticsearch as es
 from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
 from elasticsearch import exceptions as vendor
 
-from quarry.errors import Conflict, StoreError, StoreUnavailable
+from quarry.errors import Conflict, StoreError, StoreLost, StoreUnavailable
 from quarry.stores.elasticsearch.client import Cluster
 from quarry.stores.elasticsearch.failures import is_transient, translate
 from tests.unit.stores.elasticsearch_node import PATIENT, Answer, Request, cluster_of, page, refusal
@@ -100,6 +100,11 @@ def test_what_is_no_error_of_elasticsearch_is_told_by_its_status(
     body: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "status 400" in said(Answer(body, 400), monkeypatch)
+
+
+def test_an_index_that_is_gone_says_how_to_get_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = refusal(404, "index_not_found_exception")
+    assert "quarry verify --repair" in said(gone, monkeypatch, StoreLost)
 
 
 def test_another_writer_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
