@@ -222,6 +222,11 @@ class TextStore(Protocol):
         """All rows of these documents, of any revision; sees every completed write."""
         ...
 
+    def unsearchable(self, doc_ids: Collection[str]) -> set[str]:
+        """Rows of these documents that `search` cannot find as it should, for the store has lost
+        what it searches them by: words, labels or codes. Sees every completed write."""
+        ...
+
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
         """Published chunks of one revision by position, in order; used for neighbours."""
         ...

@@ -11,7 +11,7 @@ It is right while others write: a document that moved between two reads is looke
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -101,6 +101,7 @@ class _Check:
         """Reads rows between two reads of the catalog: what did not move is known for sure."""
         names = [document.doc_id for document in page]
         text, vectors = _by_document(self._stores, names)
+        unsearchable = self._stores.text.unsearchable(names)
         now = self._stores.catalog.get(names)
         moved = []
         for document in page:
@@ -110,6 +111,7 @@ class _Check:
                 continue
             facts = Facts(document, tuple(text.get(name, ())), tuple(vectors.get(name, ())))
             found = _differences(self._stores, facts, self._kept)
+            found += _unsearchable(facts, unsearchable)
             if found and not self._note(facts, found):
                 moved.append(document)
         if not moved:
@@ -260,6 +262,14 @@ def _served(stores: Stores, facts: Facts) -> Iterator[Difference]:
         yield _difference(Kind.CHUNK_COUNT, served)
     elif not _labels_stand(stores, document):
         yield _difference(Kind.OLD_LABELS, served)
+
+
+def _unsearchable(facts: Facts, row_ids: Collection[str]) -> list[Difference]:
+    """Of the served revision: its rows are written anew from their texts and vectors."""
+    revision = facts.document.revision
+    lost = [row for row in facts.text if row.revision == revision and row.row_id in row_ids]
+    found = Facts(facts.document, tuple(lost), ())
+    return [_difference(Kind.UNSEARCHABLE_TEXT, found)] if lost else []
 
 
 def _labels_stand(stores: Stores, document: Document) -> bool:

@@ -25,6 +25,7 @@ UNREAD = "unread"
 """The recipe of a document that has to be written again; no parser has it."""
 
 _SWEPT = frozenset({Kind.REPLACED_ROWS, Kind.ROWS_OF_DELETED, Kind.UNFINISHED_ROWS})
+_REWRITTEN = frozenset({Kind.OLD_LABELS, Kind.UNSEARCHABLE_TEXT})
 _LOST = frozenset({Kind.MISSING_TEXT, Kind.MISSING_VECTORS})
 
 
@@ -76,11 +77,12 @@ class Repairer:
         if needs_reading(facts, kinds):
             return Mended(frozenset(mended), self._mark(document))
         if Kind.CHUNK_COUNT in kinds:
-            commit_row(self._stores, document, replace(document, chunk_count=_counted(facts)))
+            counted = replace(document, chunk_count=_counted(facts))
+            document = commit_row(self._stores, document, counted)
             mended.add(Kind.CHUNK_COUNT)
-        elif Kind.OLD_LABELS in kinds:
+        if rewritten := _REWRITTEN & set(kinds):
             self._relabel(document)
-            mended.add(Kind.OLD_LABELS)
+            mended |= rewritten
         return Mended(frozenset(mended))
 
     def _bury(self, facts: Facts) -> None:

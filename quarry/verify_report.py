@@ -29,6 +29,9 @@ class Kind(StrEnum):
     """Text rows of the served revision that are not there."""
     MISSING_VECTORS = "missing_vectors"
     """Vectors of the served revision that are not there."""
+    UNSEARCHABLE_TEXT = "unsearchable_text"
+    """Text rows of the served revision that no search finds as it should: what they are searched
+    by is gone."""
     CHUNK_COUNT = "chunk_count"
     """The catalog counts fewer chunks than the served revision has, or serves none."""
     LOST_DOCUMENTS = "lost_documents"

@@ -130,6 +130,10 @@ class MemoryTextStore:
         with self._lock:
             return [_text_ref(r.chunk) for r in self._rows.values() if r.chunk.doc_id in wanted]
 
+    def unsearchable(self, doc_ids: Collection[str]) -> set[str]:
+        """None: rows are searched by what they hold."""
+        return set()
+
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
         with self._lock:
             found = [

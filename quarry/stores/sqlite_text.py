@@ -146,6 +146,19 @@ class SqliteTextStore:
     def row_refs(self, doc_ids: Collection[str]) -> list[RowRef]:
         return self._refs("doc_id IN (SELECT value FROM json_each(?))", (many(doc_ids),))
 
+    def unsearchable(self, doc_ids: Collection[str]) -> set[str]:
+        with self._database.read() as db:
+            rows = db.execute(
+                f"SELECT row_id FROM {self._chunks} c"
+                " WHERE doc_id IN (SELECT value FROM json_each(?)) AND ("
+                f" NOT EXISTS (SELECT 1 FROM {self._fts} WHERE rowid = c.id)"
+                f" OR NOT EXISTS (SELECT 1 FROM {self._labels} WHERE id = c.labels)"
+                " OR EXISTS (SELECT 1 FROM json_each(c.body, '$.identifiers') AS held"
+                f"  WHERE (held.value, c.id) NOT IN (SELECT code, id FROM {self._codes})))",
+                (many(doc_ids),),
+            )
+            return {row_id for (row_id,) in rows}
+
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
         if not ordinals:
             return []

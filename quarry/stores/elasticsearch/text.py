@@ -67,6 +67,10 @@ class ElasticsearchText:
             found += _refs(self._pages(query, source=REF))
         return found
 
+    def unsearchable(self, doc_ids: Collection[str]) -> set[str]:
+        """None: Elasticsearch keeps a row and what it is searched by as one."""
+        return set()
+
     def chunks(self, doc_id: str, revision: str, ordinals: range) -> list[Chunk]:
         if not ordinals:
             return []

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from quarry import retention, revisions
+from quarry.access import EVERYTHING
 from quarry.access.compile import labels_of
 from quarry.errors import Conflict
 from quarry.ids import digest, new_token, row_id
@@ -319,6 +320,24 @@ def test_several_differences_of_one_document_are_all_named_and_mended(stores: St
     report = verify(stores, repair=True)
     assert report.clean and report.repaired == found
     assert_mended(stores, {"a": ["one"]})
+
+
+@pytest.mark.parametrize("table", ["fts", "labels", "codes"])
+def test_rows_that_no_search_finds_are_named_and_written_anew(table: str, tmp_path: Path) -> None:
+    stores = sqlite(tmp_path)
+    coded = replace(chunks("a", ["zebra E-1042"])[0], identifiers=("E-1042",))
+    made = document("a", revision="", serial=0, chunk_count=0)
+    vectors = {coded.text_hash: vector(1.0)}
+    revisions.commit_revision(stores, base=None, document=made, chunks=[coded], vectors=vectors)
+    ingest(stores, "b", ["okapi"], chunk_count=0)
+    with open_database(tmp_path).write() as db:
+        assert db.execute(f"DELETE FROM {table}_g1").rowcount
+    assert Kind.UNSEARCHABLE_TEXT in verify(stores, repair=False).found
+    assert verify(stores, repair=True).clean
+    assert_mended(stores, {"a": ["zebra E-1042"], "b": ["okapi"]})
+    (hit,) = stores.text.search("zebra E-1042", limit=9, where=EVERYTHING)
+    assert hit.doc_id == "a" and hit.exact
+    stores.close()
 
 
 def assert_mended(stores: Stores, content: dict[str, list[str]]) -> None:
