@@ -319,11 +319,12 @@ def _row(
 
 
 def _stays_deleted(document: Document, before: Mapping[str, _Seen]) -> bool:
-    """Whether a person deleted what was read; what cannot be read does not tell, so it stays so."""
+    """Whether a person deleted what was read; what has no text or cannot be read does not tell, so
+    it stays so."""
     seen = before.get(document.doc_id)
     if seen is None or seen.by_hand is None:
         return False
-    return document.content_hash in ("", seen.by_hand)
+    return document.state not in SERVED or document.content_hash in ("", seen.by_hand)
 
 
 def _seen(row: Document) -> _Seen:

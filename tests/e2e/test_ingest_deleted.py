@@ -65,6 +65,40 @@ def test_it_stays_deleted_when_its_file_could_not_be_read_for_a_while(world: Wor
         assert "a.md" not in world.rows()
 
 
+def test_it_stays_deleted_when_it_was_empty_for_a_while(world: World) -> None:
+    for text, record in (("", ""), (TEXT, "One.")):
+        world.write("a.md", text)
+        world.write(
+            "c.jsonl", f'{{"_id": "1", "text": "{record}"}}\n{{"_id": "2", "text": "Two."}}\n'
+        )
+        assert world.sync().exit_code == 0
+        assert set(world.rows()) == {"b.md", "c.jsonl#2"}
+
+
+def test_one_whose_update_had_failed_stays_away_with_the_content_that_was_served(
+    world: World,
+) -> None:
+    served = (world.folder / "b.md").read_text()
+    world.write("b.md", "---\nx: [\n---\n")
+    world.sync()
+    world.delete("b.md")
+    world.write("b.md", served)
+    assert world.sync().exit_code == 0
+    assert "b.md" not in world.rows()
+    world.write("b.md", f"{served}More.\n")
+    world.sync()
+    assert "b.md" in world.rows()
+
+
+def test_one_that_had_never_been_read_comes_back_when_it_can_be(world: World) -> None:
+    world.write("n.md", "---\nx: [\n---\n")
+    world.sync()
+    world.delete("n.md")
+    world.write("n.md", "# N\n\nNew.\n")
+    assert world.sync().indexed == 1
+    assert "n.md" in world.rows()
+
+
 def test_it_comes_back_with_other_content(world: World) -> None:
     world.write("a.md", f"{TEXT}More.\n")
     world.write("c.jsonl", '{"_id": "1", "text": "Another."}\n{"_id": "2", "text": "Two."}\n')
