@@ -293,7 +293,7 @@ async def test_a_busy_endpoint_says_when_to_come_back() -> None:
 @pytest.mark.parametrize("reply", [Reply([], ends=False), Reply([delta("a")], ends=False)])
 async def test_a_silent_endpoint_is_given_up(reply: Reply) -> None:
     async with client_of(lambda _: reply, timeout_s=1.5) as (generator, server):
-        with pytest.raises(ModelError, match="raise generator.timeout_s"):
+        with pytest.raises(ModelError, match=r"raise generator\.timeout_s"):
             await pieces(generator, ASKED)
         await asyncio.wait_for(server.hung_up.wait(), 30)
 
