@@ -200,6 +200,10 @@ async def _run(turn: _Turn, cases: Sequence[Case], options: Options, done: _Done
     if judging and judging.failure:
         done.failure = judging.failure
         done.notes.append("The judge failed on the way: its figures are of the cases before.")
+    if results and all(each.error for each in results):
+        done.failure = QuarryError(
+            f"No question got a reply, the first for {results[0].error}; the lines above say why."
+        )
     return Run.of(
         contestant.label,
         results,

@@ -52,6 +52,10 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 _KEY = re.compile(r"[^\w.-]+")
 _SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ALMOST_ACL = re.compile(
+    r"(?!acl$)[\W_]*a[\W_]*c[\W_]*l[\W_]*s?[\W_]*|access([\W_]*control)?[\W_]*lists?"
+)
+"""What somebody writes who means `acl`: without effect it would leave open what is to be closed."""
 _UNSAFE_IN_URL = re.compile(r"[\s<>\"\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -152,6 +156,13 @@ def folded(values: Mapping[Any, object]) -> dict[str, object]:
     return {field_name(key): value for key, value in values.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class _Misspelt:
+    """In place of the `acl` that a layer does not have, though it seems to be meant."""
+
+    key: str
+
+
 class _WrongValue(Exception):
     """Names the field that cannot be used; its text becomes the reason of the document."""
 
@@ -164,6 +175,9 @@ def _merged(parsed: ParsedDocument, beside: Mapping[str, object]) -> dict[str, o
             given[key] = value
     for layer in (folded(beside), folded(parsed.metadata)):
         given.update({k: v for k, v in layer.items() if v is not None or k == "acl"})
+        meant = next(filter(_ALMOST_ACL.fullmatch, layer), "")
+        if meant and "acl" not in layer:
+            given["acl"] = _Misspelt(meant)
     return given
 
 
@@ -171,6 +185,8 @@ def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str
     if "acl" not in given:
         return source.default_acl or (), ""
     value = given["acl"]
+    if isinstance(value, _Misspelt):
+        return (), f"Nobody may read it: its acl is called {value.key}; call it acl."
     scopes = [value] if isinstance(value, str) else value
     if not isinstance(scopes, (list, tuple)) or len(scopes) > MAX_SCOPES:
         return (), "Nobody may read it: its acl must be a list of scopes, such as [public]."

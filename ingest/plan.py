@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from ingest.sources import LeftOut
@@ -167,6 +168,29 @@ def check_renamed(catalog: Catalog, plan: Plan, origins: Sequence[str]) -> None:
                 f"{_origins(mark)[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
                 f"if they have moved there, or --source {plan.source} to have both."
             )
+
+
+def check_within(catalog: Catalog, source: str, origins: Sequence[str]) -> None:
+    """What is in the folder of another source would be there twice, each with rights of its own.
+
+    Raises UsageError if one of these places is in one of another source's, or the other way round.
+    """
+    places = list(filter(os.path.isabs, origins))
+    for name in catalog.sources():
+        mark = catalog.entry(name, MARK)
+        if name == source or mark is None:
+            continue
+        for place, other in product(places, filter(os.path.isabs, _origins(mark))):
+            if Path(place).is_relative_to(other):
+                raise UsageError(
+                    f"{place} is in {other}, which is the source {name}; run: quarry ingest "
+                    f"{other}, or pass --source {source} to have it twice, with rights of its own."
+                )
+            if Path(other).is_relative_to(place):
+                raise UsageError(
+                    f"{other}, which is the source {name}, is in {place}; pass --source {name} "
+                    f"--moved to read all of it as that, or --source {source} to have both."
+                )
 
 
 def _is_there(origin: str) -> bool:

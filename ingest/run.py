@@ -21,6 +21,7 @@ from ingest.plan import (
     check_moved,
     check_origins,
     check_renamed,
+    check_within,
     guarded,
     is_mass_delete,
     known,
@@ -128,6 +129,7 @@ class Run:
                     before = with_orphans(catalog, with_lost(catalog, before, documents))
                 plan = self._compared(group, before)
                 if catalog and not (before.origins or named):
+                    check_within(catalog, group.name, group.origins)
                     check_renamed(catalog, plan, group.origins)
                 if not moved:
                     check_moved(plan, before, group.origins)

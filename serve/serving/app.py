@@ -169,21 +169,41 @@ def _ray(log_format: str) -> Iterator[bool]:
     import ray.serve
 
     on_term = signal.getsignal(signal.SIGTERM)
-    ray.init(
-        address="local",
-        num_cpus=max(LEAST_CPUS, os.cpu_count() or 1),
-        include_dashboard=False,
-        configure_logging=False,
-        logging_level=logging.ERROR,
-        log_to_driver=True,
-        _node_ip_address="127.0.0.1",
-    )
-    signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
+    try:
+        _start_ray()
+    finally:
+        signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
     try:
         yield True
     finally:
         _delete_app()  # replicas end what they have started
         ray.shutdown()
+
+
+def _start_ray() -> None:
+    """Raises QuarryError if it does not come up, a second time too."""
+    import ray
+
+    for last in (False, True):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=max(LEAST_CPUS, os.cpu_count() or 1),
+                include_dashboard=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+                log_to_driver=True,
+                _node_ip_address="127.0.0.1",
+            )
+        except Exception as error:  # Ray raises plain exceptions when a busy machine is too slow
+            ray.shutdown()
+            if last:
+                raise QuarryError(
+                    "Ray did not start on this machine; try again when it is less busy."
+                ) from error
+            _log.warning("ray_starts_again", error=str(error))
+        else:
+            return
 
 
 def _drain(seconds: float) -> None:

@@ -143,6 +143,14 @@ def test_exact_search_that_fails_leaves_the_answers():
     assert isinstance(report.failure, StoreUnavailable)
 
 
+def test_a_system_that_answers_nothing_is_a_failure_with_its_report():
+    away = StoreUnavailable("Away.")
+    silent = System(answer={"A": away, "B": away}, search={"A": away, "B": away})
+    report = evaluated(contestant(ask=silent), contestant("two"))
+    assert [run.label for run in report.runs] == ["one"]
+    assert "No question got a reply" in str(report.failure)
+
+
 def test_a_figure_that_the_cases_do_not_give_is_told_with_the_report():
     silent = System(search={name: search_json("it is this") for name in "AB"})
     report = evaluated(contestant(ask=silent), gate=Gate(minimum={"citation_precision": 0.5}))

@@ -90,6 +90,16 @@ def test_an_acl_in_the_text_wins_over_the_folder_and_the_folder_over_the_source(
     assert fields({"ACL": ["hr", "hr", " legal "]}, {"acl": ["public"]}).acl == ("hr", "legal")
 
 
+@pytest.mark.parametrize("key", ["acls", "a.c.l.", "acl_", "Access-List", "access control lists"])
+def test_a_misspelt_acl_closes_the_document_and_says_so(key: str) -> None:
+    found = fields({key: ["hr"]}, {"acl": ["public"]})
+    assert found.acl == ()
+    assert f"its acl is called {key.lower()}; call it acl" in found.problem
+    assert fields({}, {key: ["hr"]}).acl == ()
+    assert fields({"acl": ["hr"]}, {key: ["public"]}).acl == ("hr",)
+    assert fields({key: ["public"], "acl": ["hr"]}).acl == ("hr",)
+
+
 def test_an_empty_acl_is_nobody_not_the_default() -> None:
     assert fields({"acl": []}).acl == ()
     assert fields({"acl": []}).problem == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from ingest.plan import (
     check_moved,
     check_origins,
     check_renamed,
+    check_within,
     documents_of,
     guarded,
     known,
@@ -238,6 +240,27 @@ def test_a_folder_that_has_half_the_files_of_one_that_is_gone_is_refused(
     said = rf"{same} of the 2 files of the source old.* --source old --moved if .* --source new to"
     with pytest.raises(UsageError, match=said):
         renamed(str(tmp_path / "gone"), ["1.md", "2.md"], listed)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (
+            "/a/docs/hr",
+            "/a/docs/hr is in /a/docs, which is the source old; run: quarry ingest /a/docs",
+        ),
+        ("/a/docs/x.md", "pass --source new to have it twice"),
+        ("/a/docs", "pass --source new to have it twice"),
+        ("/a", "/a/docs, which is the source old, is in /a; pass --source old --moved"),
+    ],
+)
+def test_what_is_in_the_folder_of_another_source_is_refused(place: str, said: str) -> None:
+    catalog = MemoryCatalog()
+    put_mark(catalog, "old", ["/a/docs"], unfinished=False)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        check_within(catalog, "new", [place])
+    check_within(catalog, "old", [place])
+    check_within(catalog, "new", ["/a/docs2", "s3"])
 
 
 def test_a_folder_beside_one_that_is_there_is_a_source_of_its_own(tmp_path: Path) -> None:
