@@ -9,10 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Left out of `make test`: real servers (below) and tests/quality, which measures for minutes.
-SUITES := tests/unit tests/contract tests/e2e tests/leaks
-
-.PHONY: help setup lint test test-quality demo eval-examples eval-history eval-options bench docs constraints servers servers-down test-servers chaos clean
+.PHONY: help setup lint test test-parts test-whole test-quality demo eval-examples eval-history eval-options bench docs constraints servers servers-down test-servers chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +48,15 @@ lint: $(STAMP) ## ruff, mypy --strict, the import rules, and no path of this mac
 	    -- . ':!deploy' ':!k8s' || { echo "These lines name a path of one machine." >&2; exit 1; }
 
 test: $(STAMP) ## the hermetic suites: no network, no servers but those that the tests start
-	$(BIN)/pytest $(SUITES)
+	@echo "Two suites run beside each other; each says what it has to say when it ends."
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-parts test-whole
+
+# Left out: real servers (below) and tests/quality, which measures for minutes.
+test-parts: $(STAMP)
+	$(BIN)/pytest tests/unit tests/contract
+
+test-whole: $(STAMP)
+	$(BIN)/pytest tests/e2e tests/leaks
 
 test-quality: $(STAMP) ## answers on the example corpora and search figures on Cranfield; takes minutes
 	$(BIN)/pytest tests/quality

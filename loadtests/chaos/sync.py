@@ -40,6 +40,8 @@ def sync_from(
     document = document_of(name, page)
     if base and base.revision and _mark(base) == _mark(document):
         return revisions.settle(stores, base)
+    if base and base.revision:  # an ingest ends rights before it asks for vectors or embeds
+        base = revisions.narrow(stores, base, document)
     chunks = chunks_of(name, page)
     return revisions.commit_revision(
         stores,
