@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import ray
 import ray.data
-import structlog
 from ray.data import ActorPoolStrategy, DataContext
 
 from ingest.stages import Stage, StageSettings, make_encoder, make_reader, make_writer
@@ -26,9 +25,8 @@ from ingest.stderr import without_lines
 from ingest.work import Done, End, Row, Task, pack, unpack_all
 from quarry.errors import QuarryError
 from quarry.settings import Settings
+from quarry.starting import start_ray
 from quarry.telemetry.logs import configure_logging
-
-_log = structlog.get_logger(__name__)
 
 COLUMN = "row"
 READ_TOGETHER = 32
@@ -227,18 +225,7 @@ def start_local_ray(**options: Any) -> None:
     """Ray on this machine, quiet and without dashboard; only this machine can reach it, and only
     while the caller lives, so it needs no tokens. Raises QuarryError if it does not come up."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    for last in (False, True):
-        try:
-            _init(address="local", include_dashboard=False, **options)
-        except Exception as error:  # Ray raises plain exceptions when a busy machine is too slow
-            ray.shutdown()
-            if last:
-                raise QuarryError(
-                    "Ray did not start on this machine; try again when it is less busy."
-                ) from error
-            _log.warning("ray_starts_again", error=str(error))
-        else:
-            return
+    start_ray(lambda: _init(address="local", include_dashboard=False, **options), ray.shutdown)
 
 
 def _init(**options: Any) -> None:

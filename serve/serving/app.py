@@ -34,6 +34,7 @@ from quarry.errors import (
 )
 from quarry.served_settings import marks
 from quarry.settings import ServeSettings, Settings
+from quarry.starting import start_ray
 from quarry.stores.folder import SERVER_FILE, SERVER_LOCK, make_data_dir
 from quarry.stores.milvus_lite import vector_server
 from serve.extras import load_extras
@@ -170,23 +171,8 @@ def _ray(log_format: str) -> Iterator[bool]:
 
     on_term = signal.getsignal(signal.SIGTERM)
     try:
-        _start_ray()
-    finally:
-        signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
-    try:
-        yield True
-    finally:
-        _delete_app()  # replicas end what they have started
-        ray.shutdown()
-
-
-def _start_ray() -> None:
-    """Raises QuarryError if it does not come up, a second time too."""
-    import ray
-
-    for last in (False, True):
-        try:
-            ray.init(
+        start_ray(
+            lambda: ray.init(
                 address="local",
                 num_cpus=max(LEAST_CPUS, os.cpu_count() or 1),
                 include_dashboard=False,
@@ -194,16 +180,16 @@ def _start_ray() -> None:
                 logging_level=logging.ERROR,
                 log_to_driver=True,
                 _node_ip_address="127.0.0.1",
-            )
-        except Exception as error:  # Ray raises plain exceptions when a busy machine is too slow
-            ray.shutdown()
-            if last:
-                raise QuarryError(
-                    "Ray did not start on this machine; try again when it is less busy."
-                ) from error
-            _log.warning("ray_starts_again", error=str(error))
-        else:
-            return
+            ),
+            ray.shutdown,
+        )
+    finally:
+        signal.signal(signal.SIGTERM, on_term)  # Ray puts its own there
+    try:
+        yield True
+    finally:
+        _delete_app()  # replicas end what they have started
+        ray.shutdown()
 
 
 def _drain(seconds: float) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import ray
 from structlog.testing import capture_logs
 
 from quarry.errors import (
@@ -18,7 +17,6 @@ from quarry.errors import (
     FingerprintMismatch,
     ModelError,
     PortInUse,
-    QuarryError,
 )
 from quarry.settings import Settings
 from serve.serving.app import (
@@ -26,7 +24,6 @@ from serve.serving.app import (
     _delete_app,
     _only_server,
     _published,
-    _start_ray,
     _why,
     run,
 )
@@ -107,28 +104,6 @@ def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
         pass
     with _only_server(tmp_path):
         pass
-
-
-@pytest.mark.parametrize("slow_starts", [1, 2])
-def test_a_ray_that_is_too_slow_is_started_once_more(
-    slow_starts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ray raises a plain exception when its processes are not up in time."""
-    tried: list[str] = []
-
-    def start(**options: object) -> None:
-        tried.append(str(options["address"]))
-        if tried.count("local") <= slow_starts:
-            raise Exception("The current node timed out during startup.")
-
-    monkeypatch.setattr(ray, "init", start)
-    monkeypatch.setattr(ray, "shutdown", lambda: tried.append("ended"))
-    if slow_starts == 1:
-        _start_ray()
-    else:
-        with pytest.raises(QuarryError, match="try again when it is less busy"):
-            _start_ray()
-    assert tried == ["local", "ended"] * slow_starts + ["local"] * (slow_starts == 1)
 
 
 def test_replicas_that_do_not_end_are_logged_and_do_not_keep_the_server_from_stopping(
