@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from ingest.parsers.blocks import placed, without_pictures
+from ingest.parsers.html_hidden import strip_hidden
 from ingest.parsers.html_tables import is_data_table, table_blocks
 from quarry.records import Block, BlockKind, ParsedDocument, Scalar
 
@@ -18,7 +19,6 @@ _DROPPED = (
     " [aria-hidden=true], [role=navigation], [role=search], [role=menu], [role=menubar],"
     " [role=dialog], [role=alert]"
 )
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details dialog div dl dt fieldset"
     " figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol p pre"
@@ -93,9 +93,7 @@ def _attribute(tree: Any, selector: str, name: str) -> str:
 def _strip(tree: Any) -> None:
     for node in tree.css(_DROPPED):
         node.decompose()
-    for node in tree.css("[style]"):
-        if _HIDDEN.search(node.attributes.get("style") or ""):
-            node.decompose()
+    strip_hidden(tree)
 
 
 def _root(tree: Any) -> Any:
