@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
 from ingest.metadata import MAX_TEXT, TEXT_FIELDS, field_name
 from ingest.parsers.blocks import placed, table
+from ingest.parsers.csv_rows import Row, csv_rows
 from ingest.parsers.decoding import decode
 from ingest.parsers.plain import text_blocks
 from quarry.errors import ParseError
@@ -25,9 +25,6 @@ _TITLE_KEYS = ("title", "name", "subject", "headline")
 _TEXT_KEYS = ("text", "body", "content", "contents", "passage")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_NAME = 256
-_SAMPLE = 65_536
-_MAX_FIELD = 10_000_000
-"""Characters of one CSV field."""
 
 
 class _BadRecord(Exception):
@@ -50,28 +47,22 @@ def parse_jsonl(content: bytes) -> Iterator[ParsedDocument]:
 
 
 def parse_csv(content: bytes, *, tabs: bool) -> Iterator[ParsedDocument]:
-    """One document a row below the header row."""
+    """One document a row below the header row; a row that cannot be read ends as corrupt.
+
+    Raises ParseError (corrupt).
+    """
     text = decode(content)
     if text is None:
         raise ParseError(DocState.CORRUPT, "It is not text.")
-    csv.field_size_limit(_MAX_FIELD)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text, tabs=tabs))
     names = _Names()
-    header: list[str] | None = None
-    while True:
-        where = f"Line {reader.line_num + 1}"
-        fallback = f"line-{reader.line_num + 1}"
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            yield _unread(names.free(fallback), f"{where} is not CSV: {error}.", where)
-            continue
-        if row is None:
-            return
-        if header is None:
-            header = row if any(cell.strip() for cell in row) else None
-        elif any(cell.strip() for cell in row):
-            yield _row_document(header, row, names, fallback, where)
+    rows = csv_rows(text, tabs=tabs)
+    header = next(rows, Row(line=1))
+    for row in rows:
+        where, fallback = f"Line {row.line}", f"line-{row.line}"
+        if row.fault:
+            yield _unread(names.free(fallback), row.fault, where)
+        else:
+            yield _row_document(header.cells, row.cells, names, fallback, where)
 
 
 def parse_parquet(content: bytes) -> Iterator[ParsedDocument]:
@@ -168,7 +159,7 @@ def _document(
 
 
 def _row_document(
-    header: list[str], row: list[str], names: _Names, fallback: str, where: str
+    header: Sequence[str], row: Sequence[str], names: _Names, fallback: str, where: str
 ) -> ParsedDocument:
     record: dict[str, str] = {}
     acls: set[str] = set()
@@ -286,15 +277,6 @@ def _corrupt(name: str, reason: str, content: str) -> ParsedDocument:
 
 def _unread(name: str, reason: str, content: str) -> ParsedDocument:
     return replace(_corrupt(name, reason, content), is_unread=True)
-
-
-def _delimiter(text: str, *, tabs: bool) -> str:
-    if tabs:
-        return "\t"
-    try:
-        return csv.Sniffer().sniff(text[:_SAMPLE], delimiters=",;\t|").delimiter
-    except csv.Error:
-        return ","
 
 
 def _plain(value: object) -> object:

@@ -87,3 +87,20 @@ def test_a_line_that_repeats_an_id_was_read_so_what_is_missing_is_gone(world: Wo
     world.sync()
     world.write("c.jsonl", WHOLE.format(0) + WHOLE.format(0))
     assert world.sync().deleted_uris == ("c.jsonl#r1",)
+
+
+def test_a_row_of_csv_that_leaves_a_quote_open_is_kept_for_nobody_and_the_rows_below_stay(
+    world: World,
+) -> None:
+    row = "r{0},word{0},public\n"
+    whole = "id,text,acl\n" + "".join(row.format(n) for n in range(4))
+    world.write("c.csv", whole)
+    world.sync()
+    world.write("c.csv", whole.replace("word1", '"word1').replace("word3", "word4"))
+    summary = world.sync()
+    assert (summary.deleted, summary.exit_code) == (0, 3)
+    assert {failure.uri for failure in summary.failures} == {"c.csv#line-3", "c.csv#r1"}
+    assert acls(world) == {f"c.csv#r{n}": () if n == 1 else ("public",) for n in range(4)}
+    world.write("c.csv", whole)
+    world.sync()
+    assert acls(world) == {f"c.csv#r{n}": ("public",) for n in range(4)}

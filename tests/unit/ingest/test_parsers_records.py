@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from datetime import date
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from ingest.metadata import document_fields
 from ingest.parsers import parse_item
+from ingest.parsers.csv_rows import csv_rows
 from ingest.parsers.tabular import parse_csv, parse_jsonl, parse_parquet
 from quarry.errors import ParseError
 from quarry.records import BlockKind, DocState, ParsedDocument, SourceItem
@@ -208,6 +210,95 @@ def test_csv_columns_without_a_name_get_one_and_lines_are_counted_in_the_file() 
     found = list(parse_csv(b'a,,a\n1,2,3,4\n"x\ny",5\n7\n', tabs=False))
     assert [d.record for d in found] == ["line-2", "line-3", "line-5"]
     assert found[0].blocks[0].header == ("a", "column 2", "a 3", "column 4")
+
+
+def rows(content: str, *, tabs: bool = False) -> list[tuple[str, str]]:
+    """Names of the records, and their text or else the beginning of why they cannot be read."""
+    found = list(parse_csv(content.encode(), tabs=tabs))
+    assert all(d.is_unread == (d.state is DocState.CORRUPT) for d in found)
+    told = (d.reason if d.is_unread else d.blocks[0].text if d.blocks else "" for d in found)
+    return [(d.record, text[:30]) for d, text in zip(found, told, strict=True)]
+
+
+OPENED = "Line 2 leaves a quote open, so"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id,text,x\n1,"open,x\n2,b,x\n3,c,x\n',  # to the end of the file
+        'id,text,x\r\n1,"open,x\r\n2,b,x\r\n3,c,x\r\n',
+        'id,text,x\r1,"open,x\r2,b,x\r3,c,x',
+        'id,text,x\n1,"open,x\n2,"b",x\n3,"c",x\n',  # to the next quote
+        'id,text,x\n1,"open,x\n2,b,""\n3,"c",x\n',  # over an empty cell
+        '"id","text","x"\n"1","a","open\n"2","b","x"\n"3","c","x"\n',
+        '"id","text","x"\n"1","open,"x"\n"2","b","x"\n"3","c","x"\n',  # within its line
+        'id;text;x\n1;"open, a;x\n2;"b";x, y\n3;c;x, y\n',
+    ],
+)
+def test_a_quote_that_is_left_open_does_not_swallow_the_rows_below_it(content: str) -> None:
+    assert rows(content) == [("line-2", OPENED), ("2", "b"), ("3", "c")]
+    if "," in content and ";" not in content:
+        assert rows(content.replace(",", "\t"), tabs=True) == rows(content)
+
+
+def test_an_open_quote_that_is_closed_by_chance_is_told_by_the_cells_of_the_rows_in_it() -> None:
+    chance = 'id,text,x\n1,"open,x\n2,b,x\n3,", as said",x\n4,d,x\n'
+    assert rows(chance) == [("line-2", OPENED), ("2", "b"), ("3", ", as said"), ("4", "d")]
+
+
+def test_what_may_be_text_of_an_open_cell_is_no_row_until_one_has_all_cells() -> None:
+    content = 'id,text,acl\n1,"a "b" c\nd, e\n\nf\ng, h, i, public\n2,b,staff\n3,c\n'
+    assert rows(content) == [("line-2", OPENED), ("2", "b"), ("3", "c")]
+    cut = 'id,text,acl\n1,a,staff\n2,"b\nand more\n3,c,staff\nd, e\n'
+    assert rows(cut) == [
+        ("1", "a"),
+        ("line-3", OPENED.replace("2", "3")),
+        ("3", "c"),
+        ("line-6", "Line 6 has not as many cells a"),
+    ]
+
+
+def test_each_open_quote_is_named() -> None:
+    content = 'id,text\n1,"a\n2,"b\n3,c\n4,"d\ne"\n5,"f'
+    assert [name for name, _ in rows(content)] == ["line-2", "line-3", "3", "4", "line-7"]
+
+
+def test_quotes_that_end_in_their_line_or_whole_cells_of_many_lines_are_no_fault() -> None:
+    content = 'id,text,x\n1,"a "b" c",x\n2,5" pipe,x\n3,"d, ""e""\n\nf, g\nh"\n4,"i"j,x\n'
+    assert [name for name, _ in rows(content)] == ["1", "2", "3", "4"]
+    assert [block.text for block in list(parse_csv(content.encode(), tabs=False))[2].blocks] == [
+        'd, "e"',
+        "f, g\nh",
+    ]
+
+
+def test_a_header_that_leaves_a_quote_open_sets_the_file_aside() -> None:
+    with pytest.raises(ParseError, match="Line 1 leaves a quote open") as caught:
+        rows('id,"text\n1,a\n2,b\n')
+    assert caught.value.state == DocState.CORRUPT
+
+
+def test_quotes_that_are_open_all_over_are_no_burden() -> None:
+    with pytest.raises(ParseError, match="leaves a quote open"):
+        rows("id,text\n" + 'b",",\n' * 100_000)
+
+
+@given(st.lists(st.text(alphabet='",;x1\n \r', max_size=12), max_size=8))
+def test_no_quotes_make_reading_crash_or_give_a_name_twice(lines: list[str]) -> None:
+    content = "id,text,x\n" + "\n".join(lines)
+    found = list(parse_csv(content.encode(), tabs=False))
+    assert len({document.record for document in found}) == len(found)
+
+
+@given(st.lists(st.lists(st.text(alphabet='",;x\n \r', max_size=12), min_size=3, max_size=3)))
+def test_what_is_quoted_well_is_read_as_it_was_written(cells: list[list[str]]) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([["id", "text", "x"], *cells])
+    header, *found = csv_rows(file.getvalue(), tabs=False)
+    assert header.cells == ("id", "text", "x")
+    said = [tuple(row) for row in cells if any(cell.strip() for cell in row)]
+    assert [(row.cells, row.fault) for row in found] == [(row, "") for row in said]
 
 
 def test_parquet_rows_are_documents() -> None:
