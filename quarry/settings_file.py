@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -46,10 +46,18 @@ class _Loader(yaml.SafeLoader):
             seen.add(key_node.value)
         return node
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except ValueError:  # without a line, and at times with the value
+            problem = "a value looks like a date or a number and is none; put it in quotes"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
 
 _UNQUOTED = (
     ("undefined alias", "a value that begins with * must stand in quotes"),
     ("constructor for the tag", "a value that begins with ! must stand in quotes"),
+    ("undefined tag handle", "a value that begins with ! must stand in quotes"),
 )
 """Problems that YAML would tell with the value itself."""
 
@@ -77,6 +85,34 @@ def read_yaml(path: Path, *, named_by: str = "") -> dict[str, Any]:
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
         raise ConfigError(f"{path} must hold named keys and values at its top level.")
     return raw
+
+
+def line_of(path: Path, keys: Sequence[str | int]) -> str:
+    """`, line N` for where the last of these keys that the file has stands; empty if none does.
+
+    Keys lead from the top down, numbers into lists. It is for messages: what fails is not told.
+    """
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return ""
+    mark = None
+    for key in keys:
+        found = next((pair for pair in _inside(node) if pair[0] == str(key)), None)
+        if found is None:
+            break
+        mark, node = found[1:]
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def _inside(node: yaml.Node | None) -> Iterator[tuple[str, yaml.Mark, yaml.Node]]:
+    """Names or numbers of what a node holds, and where each stands."""
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            yield str(name.value), name.start_mark, value
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            yield str(number), value.start_mark, value
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
@@ -221,7 +257,7 @@ def _environment_value(info: FieldInfo, text: str) -> Any:
         return text
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (ValueError, yaml.YAMLError):
         return text
     return text if value is None and text.strip().lower() not in ("null", "~") else value
 

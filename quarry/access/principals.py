@@ -20,13 +20,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarry.errors import ConfigError, NotSignedIn, UsageError
 from quarry.records import PUBLIC, Principal
-from quarry.settings_file import read_yaml
+from quarry.settings_file import line_of, read_yaml
 
 USER_PREFIX = "user:"
 MAX_NAME = 128
 """Characters of a user's, group's or tenant's name."""
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f,\"'\\]([^\x00-\x1f\x7f,\"'\\]*[^\s\x00-\x1f\x7f,\"'\\])?")
+
+_KEY = re.compile(r"[A-Za-z_]{1,32}")
+"""A key that may be shown though it is not known."""
 
 
 @lru_cache(4096)  # asked for every document that a search finds
@@ -116,7 +119,10 @@ class _File(BaseModel):
 
 
 def load_users(path: Path) -> Users:
-    """Reads `users: {NAME: {groups, tenant, token_sha256}}`. Raises ConfigError."""
+    """Reads `users: {NAME: {groups, tenant, token_sha256}}`.
+
+    Raises ConfigError that names the line and no value, which may be a secret.
+    """
     file = _checked(path, read_yaml(path, named_by="access.users_file"))
     principals: dict[str, Principal] = {}
     for name, user in file.users.items():
@@ -125,18 +131,23 @@ def load_users(path: Path) -> Users:
             scopes(principal)
             _name(user.tenant, "tenant")
         except UsageError as error:
-            raise ConfigError(f"{path}: a user is not right: {error}") from None
+            where = f"{path}{line_of(path, ('users', name))}"
+            raise ConfigError(f"{where}: a user is not right: {error}") from None
         principals[name] = principal
     hashes = {name: user.token_sha256 for name, user in file.users.items() if user.token_sha256}
-    if len(set(hashes.values())) < len(hashes):
-        raise ConfigError(f"{path}: two users have the same token; give each its own.")
-    if len(set(map(_folded, principals))) < len(principals):
-        raise ConfigError(f"{path}: two users have one name; give each its own.")
+    _check_single(path, hashes, "two users have the same token; give each its own.")
+    spellings = {name: unicodedata.normalize("NFC", name) for name in principals}
+    _check_single(path, spellings, "two users have one name; give each its own.")
     return Users(principals=principals, hashes=hashes)
 
 
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
+def _check_single(path: Path, values: Mapping[str, str], fault: str) -> None:
+    """Raises ConfigError with the line of the first user whose value another one has already."""
+    seen: set[str] = set()
+    for name, value in values.items():
+        if value in seen:
+            raise ConfigError(f"{path}{line_of(path, ('users', name))}: {fault}")
+        seen.add(value)
 
 
 def _checked(path: Path, raw: Any) -> _File:
@@ -144,5 +155,10 @@ def _checked(path: Path, raw: Any) -> _File:
         return _File.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "users"
-        raise ConfigError(f"{path}: '{key}' is not right: {first['msg']}.") from None
+        keys = [part for part in first["loc"] if part != "[key]"]
+        where = f"{path}{line_of(path, keys)}"
+        if first["type"] == "extra_forbidden" and not _KEY.fullmatch(str(keys[-1])):
+            # `token_sha256:HASH` without a blank is a key as a whole
+            raise ConfigError(f"{where}: a key is not known; check how it is written.") from None
+        key = " ".join(".".join(map(str, keys)).split()) or "users"
+        raise ConfigError(f"{where}: '{key}' is not right: {first['msg']}.") from None

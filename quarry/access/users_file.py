@@ -43,14 +43,14 @@ class FollowedUsers:
         stamp = self._stamp()
         if stamp == self._seen and stamp is not None:
             return
-        self._seen = stamp
+        # Whatever happens while it is read: nobody is known until it is right.
+        self._users, self._seen = NOBODY_KNOWN, None
         try:
             self._users = load_users(self._path)
         except QuarryError as error:
-            self._users = NOBODY_KNOWN
-            self._seen = None  # looked at again until it is right
-            _log.error("users_file_not_read", error=type(error).__name__)
+            _log.error("users_file_not_read", error=type(error).__name__, reason=str(error))
             return
+        self._seen = stamp
         _log.info("users_file_read", users=len(self._users))
 
     def _stamp(self) -> tuple[int, int, int] | None:

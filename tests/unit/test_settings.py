@@ -76,7 +76,9 @@ def test_a_merge_may_replace_a_key_and_gives_it_twice_to_nobody(tmp_path: Path) 
     assert read_yaml(path)["s"] == {"t": {"x": 2}}
 
 
-@pytest.mark.parametrize("value", ["*hunter2", "!hunter2", "[hunter2", "'hunter2", "{hunter2: }}"])
+@pytest.mark.parametrize(
+    "value", ["*hunter2", "!hunter2", "[hunter2", "'hunter2", "{hunter2: }}", "!hunter2!x y"]
+)
 def test_a_secret_that_is_no_yaml_is_not_repeated(tmp_path: Path, value: str) -> None:
     message = refusal(tmp_path, f"generator:\n  api_key: {value}\n")
     assert "not valid YAML" in message
@@ -196,6 +198,12 @@ def test_a_variable_sets_one_key_and_wins_over_the_file(
     for part in path.split("."):
         found = getattr(found, part)
     assert found == expected
+
+
+def test_a_value_that_is_nearly_a_date_or_a_number_is_named_in_one_sentence(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "profile: embedded\nserve:\n  port: 2026-13-45\n")
+    assert "line 3 is not valid YAML: a value looks like a date or a number" in message
+    assert "'serve.port'" in refusal(tmp_path, "", QUARRY_SERVE__PORT="2026-13-45")
 
 
 def test_a_variable_sets_a_list_of_a_source(tmp_path: Path) -> None:

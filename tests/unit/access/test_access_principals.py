@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from quarry.access.principals import Users, load_users, scopes, token_hash
 from quarry.access.users_file import FollowedUsers
@@ -143,6 +144,35 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, says:
     assert "\n" not in message and message.endswith(".")
 
 
+BROKEN = [
+    ("users:\n  ana: {groups: [hr]\n", "line 3"),
+    ("users:\n  ana: {groups: [a], groups: [b]}\n", "line 2"),
+    ("users:\n  ana: {}\n  ben:\n    tenant: 2026-13-45\n", "line 4"),
+    ("users:\n  ana: {}\n  ben: {tenant: 0x_}\n", "line 3"),
+    ("users:\n  ana: {tenant: !s3!cret x}\n", "line 2"),
+    ("users:\n  ana: {}\n  ben:\n    groups: hr\n", "line 4"),
+    ("users:\n  ana: {}\n  ben:\n    groups:\n    - hr\n    - 1\n", "line 6"),
+    ("users:\n  ana: {}\n  ben:\n    token_sha256: s3cret\n", "line 4"),
+    ("users:\n  ana: {}\n  ben: {token_sha256:s3cret}\n", "line 3"),
+    ("users:\n  ana: {}\n  1: {}\n", "line 3"),
+    ("users:\n  ana: {}\nroles: {}\n", "line 3"),
+    ("users:\n  ana: {}\n  ben: {groups: [public]}\n", "line 3"),
+    ("users:\n  ana: {}\n  'a,b': {}\n", "line 3"),
+    (f"users:\n  a: {{token_sha256: {HASH}}}\n  b: {{token_sha256: {HASH}}}\n", "line 3"),
+    ("users:\n  Zoe\u0308: {}\n  ana: {}\n  Zo\u00eb: {}\n", "line 4"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), BROKEN)
+def test_the_line_of_the_fault_is_named_and_no_secret(tmp_path: Path, text: str, line: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_users(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}, {line}") and message.endswith(".")
+    assert "s3" not in message and HASH not in message and "\n" not in message
+
+
 def test_a_missing_or_binary_file_is_a_config_error(tmp_path: Path) -> None:
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00users")
@@ -185,3 +215,38 @@ def test_while_the_file_of_users_cannot_be_read_nobody_is_known(
     path.write_text(good)
     now += 2
     assert known().named("ruth").groups == ("hr",)
+
+
+@pytest.mark.parametrize(("text", "line"), BROKEN)
+def test_the_log_of_a_server_tells_what_is_wrong_with_the_file_as_its_start_does(
+    text: str, line: str, tmp_path: Path
+) -> None:
+    now = 0.0
+    path = write(tmp_path, GOOD)
+    known = FollowedUsers(path, clock=lambda: now)
+    write(tmp_path, text)
+    now += 2
+    with capture_logs() as logs:
+        assert known().named("ana").groups == ()
+    with pytest.raises(ConfigError) as caught:
+        load_users(path)
+    (told,) = logs
+    assert (told["event"], told["reason"]) == ("users_file_not_read", str(caught.value))
+    assert line in told["reason"]
+
+
+def test_nobody_is_known_either_while_reading_the_file_runs_into_a_fault_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    known = FollowedUsers(write(tmp_path, GOOD), clock=lambda: now)
+    write(tmp_path, GOOD + "  dan: {}\n")
+
+    def fails(_path: Path) -> Users:
+        raise RuntimeError
+
+    monkeypatch.setattr("quarry.access.users_file.load_users", fails)
+    now += 2
+    with pytest.raises(RuntimeError):
+        known()
+    assert known().named("ana").groups == ()
