@@ -226,7 +226,15 @@ def key_paths(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, F
 
 
 def _nearest(key: str, model: type[BaseModel]) -> str:
-    known = [path for path, _ in key_paths(model) if "NAME" not in path]
+    paths = [path for path, _ in key_paths(model)]
+    section, _, last = key.rpartition(".")
+    named = section.partition(".")[0] + ".NAME."  # a free name says nothing about what is meant
+    inside = [path.removeprefix(named) for path in paths if path.startswith(named)]
+    if section and inside:
+        return next(
+            (f"{section}.{near}" for near in difflib.get_close_matches(last, inside, 1)), ""
+        )
+    known = [path for path in paths if "NAME" not in path]
     sections = sorted({path.partition(".")[0] for path in known})
     return next(iter(difflib.get_close_matches(key, known + sections, n=1, cutoff=0.75)), "")
 

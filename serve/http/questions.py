@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import structlog
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Depends, Header, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -30,7 +31,7 @@ from quarry.telemetry.metrics import (
     Metrics,
 )
 from serve.answering.generate import Delta
-from serve.http.errors import INTERNAL, error_body
+from serve.http.errors import INTERNAL, QUERY, error_body
 from serve.http.explanations import ExplainOut, explanation_json
 from serve.http.limits import Admission
 from serve.http.schemas import (
@@ -85,7 +86,9 @@ def questions_router(
     admission: Admission,
     metrics: Metrics,
 ) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["questions"], responses=ERRORS)
+    router = APIRouter(
+        prefix="/v1", tags=["questions"], responses=ERRORS, dependencies=[Depends(_no_query)]
+    )
     handlers = _Handlers(service, settings, admission, metrics)
 
     @router.post("/search", response_model=SearchOut, summary="Find passages")
@@ -105,6 +108,12 @@ def questions_router(
         return await handlers.explain(request, body.expect)
 
     return router
+
+
+async def _no_query(request: Request) -> None:
+    """A key in the address would be ignored, as if it had never been asked for."""
+    if request.url.query:
+        raise RequestValidationError([{"type": QUERY, "loc": (QUERY,), "msg": ""}])
 
 
 def _request(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from quarry.records import Answer, Candidate, Mode, SearchResult, Signals, StageRecord
 from serve.answering.answer import section_path
@@ -15,19 +16,36 @@ CONVERSATION_MESSAGES = 20
 Phrase = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class TurnIn(BaseModel):
-    """One earlier message."""
+UNKNOWN_KEY = "unknown_key"
+"""Type of the error for a key that a body must not have; its context has `key` and `known`."""
+
+
+class Keyed(BaseModel):
+    """An object that callers write; a key that is not named in it is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, given: Any) -> Any:
+        # pydantic would refuse it as well, but without saying what is known beside it.
+        known = [info.alias or name for name, info in cls.model_fields.items()]
+        for key in given if isinstance(given, dict) else ():
+            if key not in known:
+                context = {"key": key, "known": known}
+                raise PydanticCustomError(UNKNOWN_KEY, "The key is not known.", context)
+        return given
+
+
+class TurnIn(Keyed):
+    """One earlier message."""
 
     role: Literal["user", "assistant"]
     content: str = Field(max_length=MESSAGE_CHARACTERS)
 
 
-class Body(BaseModel):
-    """What the endpoints for questions take; a key that is not named here is an error."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+class Body(Keyed):
+    """What the endpoints for questions take."""
 
     question: str = Field(description="The question, in plain words.")
     mode: Mode = Field(Mode.HYBRID, description="Which first-stage legs are used.")

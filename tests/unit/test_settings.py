@@ -54,6 +54,7 @@ def test_sections_with_every_key_commented_out_mean_the_defaults(tmp_path: Path)
         ("embeder: {}", "embeder", "embedder"),
         ("zzz: 1", "zzz", "'quarry init' writes all"),
         ("sources: {wiki: {acl: [public]}}", "sources.wiki.acl", "'quarry init' writes all"),
+        ("sources: {a.b: {tennant: x}}", "sources.a.b.tennant", "'sources.a.b.tenant'?"),
     ],
 )
 def test_an_unknown_key_is_named_with_the_nearest_known_one(

@@ -71,7 +71,8 @@ async def test_a_fault_of_ours_says_nothing_of_itself(users: SignIn) -> None:
         b'{"question": "PRIVATE", "top_k": 0}',
         b'{"question": "PRIVATE", "top_k": 101}',
         b'{"question": "PRIVATE", "top_k": "PRIVATE"}',
-        b'{"question": "PRIVATE", "PRIVATE": 1}',
+        b'{"question": "PRIVATE", "What is PRIVATE?": 1}',
+        b'{"PRIVATE' + b"E" * 40 + b'": 1}',
         b'{"question": "PRIVATE", "groups": "PRIVATE"}',
         b'{"question": "PRIVATE", "conversation": [{"role": "PRIVATE", "content": "PRIVATE"}]}',
         b'{"question": "PRIVATE", "conversation": [{"role": "user", "content": 5}]}',
@@ -93,6 +94,38 @@ async def test_a_body_that_is_not_right_is_named_without_its_text(
         assert response.status_code in (400, 422)
         assert set(response.json()["error"]) == {"code", "message"}
         assert "PRIVATE" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "named", "hint"),
+    [
+        ("search", {"topk": 3}, "The key 'topk' of the body", "did you mean 'top_k'?"),
+        ("answer", {"asOf": "2026-01-01"}, "'asOf'", "did you mean 'as_of'?"),
+        ("explain", {"expected": []}, "'expected'", "did you mean 'expect'?"),
+        ("search", {"stream": True}, "'stream'", "the ones that are: question, mode, top_k, "),
+        ("answer", {"as_user": "ruth"}, "'as_user'", " as, groups, stream."),
+        (
+            "answer",
+            {"conversation": [{"rol": "user", "content": "x"}]},
+            "The key 'rol' of 'conversation.0'",
+            "did you mean 'role'?",
+        ),
+    ],
+)
+async def test_a_key_that_is_not_known_is_named_with_the_right_one(
+    client: Client, path: str, more: dict[str, object], named: str, hint: str
+) -> None:
+    for body in ({"question": "x", **more}, more):
+        response = await client.post(f"/v1/{path}", json=body)
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (422, "invalid_request")
+        assert named in error["message"] and hint in error["message"]
+
+
+async def test_keys_in_the_address_are_refused_and_not_ignored(client: Client) -> None:
+    response = await client.post("/v1/search?top_k=1", json={"question": "used tents"})
+    assert (response.status_code, response.json()["error"]["code"]) == (422, "invalid_request")
+    assert "in the JSON body" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
