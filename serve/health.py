@@ -67,6 +67,23 @@ class Remembered:
             return self._parts
 
 
+def at_once() -> bool:
+    """The condition of a server that is ready as soon as its parts are."""
+    return True
+
+
+def once(condition: Callable[[], bool]) -> Callable[[], bool]:
+    """Whether it holds or ever held: it is not asked again once it has."""
+    held = False
+
+    def holds() -> bool:
+        nonlocal held
+        held = held or condition()
+        return held
+
+    return holds
+
+
 async def _state(probe: Probe) -> str:
     try:
         await asyncio.wait_for(probe(), PROBE_S)

@@ -38,6 +38,7 @@ from quarry.starting import start_ray
 from quarry.stores.folder import SERVER_FILE, SERVER_LOCK, make_data_dir
 from quarry.stores.milvus_lite import vector_server
 from serve.extras import load_extras
+from serve.health import at_once
 from serve.serving.placement import placements
 
 _log = structlog.get_logger(__name__)
@@ -108,7 +109,7 @@ def serving(settings: Settings) -> Iterator[str]:
         if own:
             _check_gpus(settings)
         stack.enter_context(vector_server(settings))
-        _deploy(settings, port=port, token=token)
+        _deploy(settings, port=port, token=token, announced=_announced(settings, own))
         stack.callback(_drain, settings.serve.deadline_s + SLACK_S)
         facts = {"url": url, "token": token, "settings": marks(settings)}
         stack.enter_context(_published(settings.data_dir, facts))
@@ -116,7 +117,16 @@ def serving(settings: Settings) -> Iterator[str]:
         yield url
 
 
-def _deploy(settings: Settings, *, port: int, token: str) -> None:
+def _announced(settings: Settings, own: bool) -> Callable[[], bool]:
+    """What the gateway asks before it says it is ready: whether the address file is written.
+
+    It answers before that. On a Ray that is not our own it may be on another machine, and is not
+    kept waiting for a file that it cannot see.
+    """
+    return (settings.data_dir / SERVER_FILE).absolute().exists if own else at_once
+
+
+def _deploy(settings: Settings, *, port: int, token: str, announced: Callable[[], bool]) -> None:
     from ray import serve
 
     from serve.serving.deployments import build
@@ -131,7 +141,8 @@ def _deploy(settings: Settings, *, port: int, token: str) -> None:
         logging_config=quiet,
     )
     try:
-        serve.run(build(settings, token), name=APP_NAME, logging_config=quiet)
+        application = build(settings, token, announced=announced)
+        serve.run(application, name=APP_NAME, logging_config=quiet)
     except RuntimeError as error:
         raise _why(serve.status(), error) from error
 

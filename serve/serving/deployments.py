@@ -48,6 +48,7 @@ from quarry.telemetry.logs import configure_logging
 from serve.engine import Engine
 from serve.extras import load_extras
 from serve.graph import Answerer, Searcher
+from serve.health import at_once
 from serve.http.app import create_app
 from serve.http.limits import RETRY_AFTER_S, Admission
 from serve.http.sign_in import SignIn
@@ -219,9 +220,16 @@ class Loaders:
 
 
 def build(
-    settings: Settings, local_token: str, loaders: Loaders | None = None
+    settings: Settings,
+    local_token: str,
+    loaders: Loaders | None = None,
+    *,
+    announced: Callable[[], bool] = at_once,
 ) -> serve.Application:
-    """The bound application: gateway, retriever and the models."""
+    """The bound application: gateway, retriever and the models.
+
+    `announced` is asked in the gateway's replica; until it holds, the server says it is not ready.
+    """
     load = loaders or Loaders(_load_embedder, _load_reranker, _load_generator, _load_entailment)
     deployed = partial(_deployment, settings=settings, placements=placements(settings))
     embedder = deployed(EmbedderServer, "embedder").bind(partial(load.embedder, settings), settings)
@@ -242,7 +250,8 @@ def build(
     )
     gateway = deployed(serve.ingress()(Gateway), "gateway")
     handles = AnswerHandles(generator, entailment)
-    return gateway.bind(partial(_make_app, settings, local_token), retriever, handles, settings)
+    make_app = partial(_make_app, settings, local_token, announced)
+    return gateway.bind(make_app, retriever, handles, settings)
 
 
 def _deployment(
@@ -316,7 +325,11 @@ def _open_searcher(
 
 
 def _make_app(
-    settings: Settings, local_token: str, retriever: DeploymentHandle, handles: AnswerHandles
+    settings: Settings,
+    local_token: str,
+    announced: Callable[[], bool],
+    retriever: DeploymentHandle,
+    handles: AnswerHandles,
 ) -> FastAPI:
     users = settings.access.users_file
     answerer = Answerer(
@@ -328,4 +341,5 @@ def _make_app(
         sign_in=SignIn(
             FollowedUsers(users) if users else lambda: NOBODY_KNOWN, local_token=local_token
         ),
+        announced=announced,
     )

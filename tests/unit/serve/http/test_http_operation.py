@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import httpx
 
@@ -74,6 +75,25 @@ async def test_health_says_that_the_server_runs_and_readiness_that_its_parts_do(
         "status": "not_ready",
         "parts": {"vectors": "store_unavailable", "text": "ok"},
     }
+
+
+async def test_a_server_is_not_ready_before_those_who_look_for_it_find_it(
+    users: SignIn, tmp_path: Path
+) -> None:
+    class Ready(Waiting):
+        async def ready(self) -> dict[str, str]:
+            return {"text": "ok"}
+
+    file = tmp_path / "server.json"
+    app = create_app(Ready(), Settings(), sign_in=users, announced=file.exists)
+    async with client_over(app) as client:
+        early = await client.get("/readyz")
+        assert (early.status_code, early.json()["parts"]) == (503, {"server": "starting"})
+        assert (await client.get("/healthz")).status_code == 200
+        file.touch()
+        assert (await client.get("/readyz")).status_code == 200
+        file.unlink()
+        assert (await client.get("/readyz")).status_code == 200, "it is not asked again"
 
 
 async def test_readiness_is_asked_once_in_a_while_however_many_call() -> None:

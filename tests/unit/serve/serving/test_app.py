@@ -21,6 +21,7 @@ from quarry.errors import (
 from quarry.settings import Settings
 from serve.serving.app import (
     SERVER_FILE,
+    _announced,
     _delete_app,
     _only_server,
     _published,
@@ -60,6 +61,14 @@ def test_the_address_file_is_for_this_user_only_and_goes_with_the_server(tmp_pat
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert json.loads(path.read_text())["url"] == "http://127.0.0.1:1"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_gateway_of_our_own_ray_waits_for_the_address_file_and_no_other(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    waits, elsewhere = _announced(settings, own=True), _announced(settings, own=False)
+    assert (waits(), elsewhere()) == (False, True)
+    with _published(settings.data_dir, {"url": "u", "token": "t"}):
+        assert waits()
 
 
 def test_a_server_that_ends_leaves_the_address_of_another_alone(tmp_path: Path) -> None:
