@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import quote
 
 from ingest.chunking import Head
 from ingest.metadata import DocumentFields, document_fields
@@ -15,8 +13,6 @@ from quarry.access.labels import clean_text
 from quarry.records import DocState, Document, ParsedDocument, SourceItem
 from quarry.settings import SourceSettings
 from quarry.text import clean
-
-_UNSAFE_IN_URI = re.compile(r"[%#\s\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def document_of(
@@ -41,7 +37,7 @@ def document_of(
         doc_id=ids.doc_id(item.source, item.address, parsed.record),
         source=item.source,
         address=item.address,
-        uri=f"{item.uri}#{_escaped(parsed.record)}" if parsed.record else item.uri,
+        uri=f"{item.uri}#{clean_text(parsed.record)}" if parsed.record else item.uri,
         url=fields.url,
         title=fields.title,
         content_hash=parsed.content_hash,
@@ -84,7 +80,3 @@ def failed(document: Document, state: DocState, reason: str) -> Document:
 
 def _line(text: str) -> str:
     return " ".join(clean(text).split())
-
-
-def _escaped(record: str) -> str:
-    return _UNSAFE_IN_URI.sub(lambda match: quote(match[0], safe="", errors="replace"), record)

@@ -79,7 +79,8 @@ class Document:
     address: str
     """Address in the source's listing; for a record of a JSONL or CSV file, the file's address."""
     uri: str
-    """What a citation points to: the address, with `#record` for a record of a file."""
+    """What a citation points to: the address, with `#record` for a record of a file. As the file is
+    called, with nothing encoded: it is for people to find it, and no link."""
     url: str = ""
     """Public web address from metadata, if there is one."""
     title: str = ""

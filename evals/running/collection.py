@@ -6,11 +6,11 @@ The search is whatever the caller passes: the engine in this process or a client
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
-from urllib.parse import unquote
 
 import structlog
 
@@ -32,6 +32,8 @@ _REQUESTS = {
     "hybrid": (Mode.HYBRID, False),
     "hybrid+rerank": (Mode.HYBRID, True),
 }
+
+_RECORD = re.compile(r"\.(?:jsonl|ndjson|csv|tsv|parquet)#(?=.)", re.IGNORECASE | re.DOTALL)
 
 CHUNKS_A_DOCUMENT = 4
 """Chunks asked for in place of one document: a document counts once, at its best chunk."""
@@ -155,7 +157,8 @@ def best_documents(candidates: Iterable[Candidate]) -> list[str]:
 def record_name(uri: str) -> str:
     """The record in `ADDRESS#RECORD`; the whole uri for a document that is a file of its own.
 
-    Signs that would break a link are escaped in a uri, so the first `#` is the right one.
+    Names of files and of records may have a `#` of their own, so it is the one after a suffix that
+    files of records have.
     """
-    _, sign, record = uri.partition("#")
-    return unquote(record) if sign else uri
+    found = _RECORD.search(uri)
+    return uri[found.end() :] if found else uri

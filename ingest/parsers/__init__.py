@@ -20,8 +20,9 @@ from quarry.ids import digest
 from quarry.records import DocState, ParsedDocument, SourceItem
 from quarry.settings import IngestSettings, Settings
 
-PARSERS_VERSION = "6"
-"""Raised when a parser of ours gives other blocks or metadata for the same bytes."""
+PARSERS_VERSION = "7"
+"""Raised when a parser of ours gives other blocks or metadata for the same bytes, or a document
+another uri."""
 
 _LIBRARIES = (
     "charset-normalizer",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from ingest.sources.beside import FOLDER_FILE, is_metadata, load, sidecar, tags, unreadable
 from quarry.errors import ParseError, SourceNotFound
@@ -18,7 +16,6 @@ from quarry.records import DocState, SourceItem
 
 _BEIR_CORPUS = "corpus.jsonl"
 _BEIR_COMPANIONS = frozenset({"queries.jsonl", "qrels"})
-_UNSAFE_IN_URI = re.compile(r"[%#?\s\x00-\x1f\x7f\ud800-\udfff]")
 _REFUSED = {
     "link": (DocState.FAILED, "It is a link that leads out of the source or nowhere."),
     "twin": (DocState.FAILED, "Another one has the same name in another spelling; rename one."),
@@ -139,21 +136,21 @@ class LocalSource:
                 beside = _beside_tags(folder, beside)
         marks = (*beside, *tags(sidecar(home)))
         tag = f"{tag}-{digest(*marks, size=8)}" if marks else tag
-        return SourceItem(source=self.name, address=address, uri=_uri(address), tag=tag, size=size)
+        return SourceItem(source=self.name, address=address, uri=address, tag=tag, size=size)
 
     def _refused(self, path: Path, why: str) -> SourceItem:
         address = self._address(path)
         if why == "twin":
             folder, slash, _ = address.rpartition("/")
             address = f"{folder}{slash}{_written_out(path.name)}"
-        return SourceItem(source=self.name, address=address, uri=_uri(address), tag=why, size=0)
+        return SourceItem(source=self.name, address=address, uri=address, tag=why, size=0)
 
     def _left_out(self, path: Path) -> LeftOut:
         address = self._address(path)
         return LeftOut(
             source=self.name,
             address=address,
-            uri=_uri(address),
+            uri=address,
             tag="",
             size=0,
             reason=f"It belongs to the questions about {_BEIR_CORPUS} beside it.",
@@ -264,8 +261,3 @@ def _child(folder: Path, name: str) -> Path:
     if not found:
         raise ParseError(DocState.FAILED, "It is not there any more; run the ingest again.")
     return found[0]
-
-
-def _uri(address: str) -> str:
-    """The address with only those characters escaped that would end or break a link."""
-    return _UNSAFE_IN_URI.sub(lambda match: quote(match[0], safe="", errors="replace"), address)

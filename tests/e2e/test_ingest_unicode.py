@@ -35,3 +35,15 @@ def test_the_name_of_a_record_may_be_anything(world: World) -> None:
     world.write("m.jsonl", f'{{"id": "{BAD}", "text": "Middle."}}\n{{"id": "2", "text": "Two."}}\n')
     assert world.sync().indexed == 2
     assert world.is_clean()
+
+
+def test_whatever_its_name_a_document_is_shown_and_found_as_its_file_is_called(
+    world: World,
+) -> None:
+    name, records = "Straße 1/50% off? C# (neu).md", "Größen & Maße #2.jsonl"
+    world.write(name, "# Plan\n\nMiddle.\n")
+    world.write(records, '{"id": "a b#%20", "text": "Middle."}\n')
+    world.sync()
+    assert world.found("middle") == {name, f"{records}#a b#%20"}
+    assert set(world.delete(name).deleted_uris) == {name}
+    assert world.found("middle") == {f"{records}#a b#%20"}

@@ -125,8 +125,10 @@ async def test_the_json_has_the_published_shape(dataset):
     ("uri", "name"),
     [
         ("c/corpus.jsonl#12", "12"),
-        ("c%231/corpus.jsonl#a%23b%25", "a#b%"),
+        ("c#1/corpus.jsonl#a#b%20", "a#b%20"),
+        ("Table of 2026.CSV#row 1", "row 1"),
         ("c/page.html", "c/page.html"),
+        ("notes on C#/page #1.md", "notes on C#/page #1.md"),
     ],
 )
 def test_a_record_is_named_by_what_follows_the_sign_after_its_file(uri, name):

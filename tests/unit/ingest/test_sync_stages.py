@@ -30,9 +30,9 @@ def test_each_address_gives_its_documents_and_one_end() -> None:
 
 
 def test_a_file_of_records_gives_many_documents_with_uris_of_their_own() -> None:
-    bench = Bench(FakeSource({"c.jsonl": "one|First.\n2#|Second."}))
+    bench = Bench(FakeSource({"c.jsonl": "one|First.\n2 % #ä|Second."}))
     rows = bench.read(several=True)
-    assert [work.document.uri for work in works(rows)] == ["c.jsonl#one", "c.jsonl#2%23"]
+    assert [work.document.uri for work in works(rows)] == ["c.jsonl#one", "c.jsonl#2 % #ä"]
     assert ends(rows)[0].documents == 2
 
 
