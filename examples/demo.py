@@ -95,6 +95,9 @@ QUESTIONS = (
     ),
 )
 
+MORE = "Who may clear fault E-1043?"
+"""For the command that is printed last; people go on from what works."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Ingest the examples, serve them, ask questions.")
@@ -137,11 +140,19 @@ def ingest(source: str, folder: Path) -> int:
 
 def quarry(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     """Starts one command as a person would, after showing it."""
-    config = os.path.relpath(CONFIG)
-    print_line(f"$ quarry --config {shlex.join([config, *arguments])}")
+    print_line(f"$ {as_typed(*arguments)}")
     sys.stdout.flush()
     command = [sys.executable, "-m", "quarry.cli.main", "--config", str(CONFIG), *arguments]
     return subprocess.Popen(command, **options)  # noqa: S603 - our own command line
+
+
+def as_typed(*arguments: str) -> str:
+    """A command that does the same when it is copied into a shell in this folder."""
+    here = Path(sys.executable).parent
+    found = shutil.which("quarry")
+    is_on_path = found is not None and Path(found).parent == here
+    program = "quarry" if is_on_path else os.path.relpath(here / "quarry")
+    return shlex.join([program, "--config", os.path.relpath(CONFIG), *arguments])
 
 
 @contextmanager
@@ -185,7 +196,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def ask(server: RunningServer, question: Question) -> bool:
     """Prints one answer; tells whether it is what the documents say."""
     person = ["--as", question.user] if question.user else []
-    print_line(f"\n# {question.why}\n$ quarry ask {shlex.join([question.text, *person])}\n")
+    print_line(f"\n# {question.why}\n$ {as_typed('ask', question.text, *person)}\n")
     body = {"question": question.text, **({"as": question.user} if question.user else {})}
     began = time.monotonic()
     answer = server.post("/v1/answer", body, deadline_s=60)
@@ -208,9 +219,7 @@ def as_expected(question: Question, answer: dict[str, Any]) -> bool:
 
 def stay_up(server: RunningServer) -> None:
     print_line(f"\nServing at {server.url} (API page: {server.url}/docs). Ctrl-C stops it.")
-    command = f"quarry --config {os.path.relpath(CONFIG)} ask QUESTION"
-    prefix = "" if shutil.which("quarry") else os.path.relpath(Path(sys.executable).parent) + "/"
-    print_line(f"Ask more in another terminal: {prefix}{command}")
+    print_line(f"Ask more in another terminal:\n$ {as_typed('ask', MORE, '--as', 'jonas')}")
     sys.stdout.flush()
     signal.pause()
 
