@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quarry.entries import names_of
 from quarry.errors import UsageError
-from quarry.ports import Catalog
+from quarry.ports import Catalog, TextStore
 from quarry.records import DocState, Document, Generation
 from quarry.settings import Settings
 
@@ -18,23 +18,25 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The generation that readers see, and its catalog."""
+    """The generation that readers see, its catalog and its text rows."""
 
     generation: Generation
     catalog: Catalog
+    texts: TextStore
 
 
 @contextmanager
 def live_catalog(settings: Settings) -> Iterator[Live | None]:
-    """The live generation's catalog; None if nothing was ever ingested. Raises StoreError."""
+    """The live generation; None if nothing was ever ingested. Raises StoreError."""
     generation = live_generation(settings)
     if generation is None:
         yield None
         return
-    from quarry.stores.factory import open_catalog
+    from quarry.stores.factory import open_texts
 
-    with closing(open_catalog(settings, generation.name)) as catalog:
-        yield Live(generation=generation, catalog=catalog)
+    catalog, texts = open_texts(settings, generation.name)
+    with closing(catalog), closing(texts):
+        yield Live(generation=generation, catalog=catalog, texts=texts)
 
 
 def live_generation(settings: Settings) -> Generation | None:
@@ -66,10 +68,11 @@ def rows(
         after = page[-1].doc_id
 
 
-def find(catalog: Catalog, name: str) -> Document:
+def find(catalog: Catalog, name: str, *, kind: str = "document") -> Document:
     """The document of an id, or of an address; to look at one, its public address does too.
 
-    Raises UsageError if none or several have it.
+    `kind` is what the caller may have meant by the name. Raises UsageError if none or several have
+    it.
     """
     by_id = catalog.get([name])
     if by_id:
@@ -78,7 +81,7 @@ def find(catalog: Catalog, name: str) -> Document:
     if not found:
         found = [row for row in rows(catalog, state=DocState.DELETED) if name in names_of(row)]
     if not found:
-        raise UsageError(f"There is no document {name}; quarry documents lists all.")
+        raise UsageError(f"There is no {kind} {name}; quarry documents lists all documents.")
     if len(found) > 1:
         raise UsageError(
             f"{len(found)} documents have the address {name}; name one by its doc_id "

@@ -74,7 +74,7 @@ def open_stores(settings: Settings, generation: str) -> Stores:
     owner (`quarry.stores.milvus_lite.vector_server`). Raises MissingExtra, StoreError.
     """
     retention = timedelta(days=settings.stores.retention_days)
-    catalog, text = _open_text(settings, generation, retention)
+    catalog, text = open_texts(settings, generation)
     return Stores(
         catalog,
         text,
@@ -85,14 +85,13 @@ def open_stores(settings: Settings, generation: str) -> Stores:
 
 
 def open_catalog(settings: Settings, generation: str) -> Catalog:
-    """The catalog alone, for who lists documents and needs no vectors. Raises as open_stores."""
+    """The catalog alone, for who lists documents. Raises as open_stores."""
+    return open_texts(settings, generation)[0]
+
+
+def open_texts(settings: Settings, generation: str) -> tuple[Catalog, TextStore]:
+    """The catalog and the text rows, for who needs no vectors. Raises as open_stores."""
     retention = timedelta(days=settings.stores.retention_days)
-    return _open_text(settings, generation, retention)[0]
-
-
-def _open_text(
-    settings: Settings, generation: str, retention: timedelta
-) -> tuple[Catalog, TextStore]:
     kind = settings.stores.text
     if kind == "memory":
         from quarry.stores.memory import MemoryCatalog, MemoryTextStore

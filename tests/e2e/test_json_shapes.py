@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "calibrate": ("set.jsonl",),
     "status": (),
     "documents": (),
+    "show": ("page1.md",),
     "history": ("page1.md",),
     "verify": (),
     "doctor": (),

@@ -17,6 +17,7 @@ from quarry.cli.commands import (
     ingest,
     init,
     serve,
+    show,
     tune,
     verify,
 )
@@ -32,6 +33,7 @@ def register(app: typer.Typer) -> None:
     app.command("serve")(serve.serve)
     app.command("status")(documents.status)
     app.command("documents")(documents.documents)
+    app.command("show")(show.show)
     app.command("history")(documents.history)
     app.command("delete")(ingest.delete)
     app.command("verify")(verify.verify)
