@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
-from unicodedata import category
 from urllib.parse import urlsplit
 
 import yaml
 
+from ingest.acl import Closed, field_name, means_acl, readers, with_acl
 from quarry.access.labels import clean_text
 from quarry.ids import digest
 from quarry.records import ParsedDocument, Scalar, Status
@@ -37,7 +37,6 @@ MAX_FIELDS = 64
 MAX_TEXT = 1_000
 """Characters of one value."""
 MAX_TITLE = 300
-MAX_SCOPES = 64
 MAX_PROBLEMS = 3
 """Wrong fields of one document that are named."""
 
@@ -47,15 +46,8 @@ TEXT_FIELDS = frozenset(
 """Kept as written: version 3.10 is not 3.1, region NO is not false."""
 _DOCUMENT_FIELDS = frozenset({"title", "version", "series", "status", "effective", "acl", "url"})
 
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
-"""Unicode categories: controls, format characters, halves of surrogate pairs."""
 _KEY = re.compile(r"[^\w.-]+")
-_SCOPE = re.compile(r"[^\s\x00-\x1f,\"'\\](?:[^\x00-\x1f,\"'\\]{0,126}[^\s\x00-\x1f,\"'\\])?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_ALMOST_ACL = re.compile(
-    r"(?!acl$)[\W_]*a[\W_]*c[\W_]*l[\W_]*s?[\W_]*|access([\W_]*control)?[\W_]*lists?"
-)
-"""What somebody writes who means `acl`: without effect it would leave open what is to be closed."""
 _UNSAFE_IN_URL = re.compile(r"[\s<>\"\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -89,7 +81,7 @@ def document_fields(
     left out and told in `problem`, and so is an `acl` that closes the document.
     """
     given = _merged(parsed, beside)
-    acl, closed = _acl(given, source)
+    acl, closed = readers(given["acl"]) if "acl" in given else (source.default_acl or (), "")
     problems = [closed] if closed else []
     described = _description(given, parsed.title, problems)
     fault, standing = "", {}
@@ -138,31 +130,6 @@ def _loaded(text: str) -> dict[str, Any]:
         loader.dispose()
 
 
-def visible(text: str) -> str:
-    """Without characters that nobody sees: byte order marks, joiners, controls but white space."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(c for c in text if c.isspace() or category(c) not in _INVISIBLE)
-
-
-def field_name(key: object) -> str:
-    """The one spelling that a field has: `ACL`, or one with a mark that nobody sees in it, must not
-    be taken for a field of its own."""
-    return visible(str(key)).strip().lower()
-
-
-def folded(values: Mapping[Any, object]) -> dict[str, object]:
-    """Keys as `field_name` spells them."""
-    return {field_name(key): value for key, value in values.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Misspelt:
-    """In place of the `acl` that a layer does not have, though it seems to be meant."""
-
-    key: str
-
-
 class _WrongValue(Exception):
     """Names the field that cannot be used; its text becomes the reason of the document."""
 
@@ -173,31 +140,9 @@ def _merged(parsed: ParsedDocument, beside: Mapping[str, object]) -> dict[str, o
         usable = isinstance(value, str) and 0 < len(value) <= MAX_TEXT
         if usable and (key == "author" or (key == "url" and _is_web(str(value)))):
             given[key] = value
-    for layer in (folded(beside), folded(parsed.metadata)):
+    for layer in map(with_acl, (beside, parsed.metadata)):
         given.update({k: v for k, v in layer.items() if v is not None or k == "acl"})
-        meant = next(filter(_ALMOST_ACL.fullmatch, layer), "")
-        if meant and "acl" not in layer:
-            given["acl"] = _Misspelt(meant)
     return given
-
-
-def _acl(given: Mapping[str, object], source: SourceSettings) -> tuple[tuple[str, ...], str]:
-    if "acl" not in given:
-        return source.default_acl or (), ""
-    value = given["acl"]
-    if isinstance(value, _Misspelt):
-        return (), f"Nobody may read it: its acl is called {value.key}; call it acl."
-    scopes = [value] if isinstance(value, str) else value
-    if not isinstance(scopes, (list, tuple)) or len(scopes) > MAX_SCOPES:
-        return (), "Nobody may read it: its acl must be a list of scopes, such as [public]."
-    if not all(isinstance(scope, str) and _is_scope(scope.strip()) for scope in scopes):
-        return (), "Nobody may read it: its acl holds something that is not the name of a scope."
-    return tuple(dict.fromkeys(scope.strip() for scope in scopes)), ""
-
-
-def _is_scope(text: str) -> bool:
-    """A scope that no store can hold as it is must not become that of somebody else."""
-    return bool(_SCOPE.fullmatch(text)) and not text.endswith(":") and clean_text(text) == text
 
 
 def _standing(given: Mapping[str, object]) -> dict[str, Any]:
@@ -296,8 +241,9 @@ def _is_web(text: str) -> bool:
 def _metadata(given: Mapping[str, object], problems: list[str]) -> dict[str, Scalar]:
     """Everything that has no field of its own, as scalars: `a: {b: 1}` becomes `a.b`."""
     kept: dict[str, Scalar] = {}
+    is_closed = isinstance(given.get("acl"), Closed)
     for key, value in given.items():
-        if key in _DOCUMENT_FIELDS:
+        if key in _DOCUMENT_FIELDS or (is_closed and means_acl(key)):
             continue
         try:
             kept.update(_flat(key, value, depth=0))

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ingest.metadata import read_mapping, visible
+from ingest.acl import visible
+from ingest.metadata import read_mapping
 from quarry.errors import ParseError
 from quarry.records import DocState
 

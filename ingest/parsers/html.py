@@ -76,13 +76,27 @@ def _properties(tree: Any) -> dict[str, Scalar]:
     base = _attribute(tree, "base[href]", "href")
     graph = _attribute(tree, "meta[property='og:url']", "content")
     canonical = _attribute(tree, "link[rel=canonical]", "href")
-    url = urljoin(graph or base, canonical) if canonical else graph
-    if urlsplit(url).scheme in ("http", "https"):
+    url = _joined(graph or base, canonical) if canonical else graph
+    if _is_absolute(url):
         found["url"] = url
     author = _attribute(tree, "meta[name=author]", "content")
     if author:
         found["author"] = author
     return found
+
+
+def _joined(base: str, address: str) -> str:
+    try:
+        return urljoin(base, address)
+    except ValueError:  # brackets round what is no host
+        return ""
+
+
+def _is_absolute(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme in ("http", "https")
+    except ValueError:  # as above
+        return False
 
 
 def _attribute(tree: Any, selector: str, name: str) -> str:

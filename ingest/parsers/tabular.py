@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
-from ingest.metadata import MAX_TEXT, TEXT_FIELDS, field_name
+from ingest.acl import acl_within, field_name, means_acl
+from ingest.metadata import MAX_TEXT, TEXT_FIELDS
 from ingest.parsers.blocks import placed, table
 from ingest.parsers.csv_rows import Row, csv_rows
 from ingest.parsers.decoding import decode
@@ -170,7 +171,7 @@ def _row_document(
             continue
         while key in record:
             key = f"{key} {number + 1}"
-        if value:
+        if value or means_acl(key):
             record[key] = value
     if acls:
         record["acl"] = acls.pop() if len(acls) == 1 else ""
@@ -182,7 +183,8 @@ def _sorted_out(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fields that are metadata, and fields too long or too nested for that, which are text.
 
-    An ACL that is there but empty stays, since it closes the document; so do two that differ.
+    What is or is meant for an ACL is never text, and stays even if it is empty, since it closes the
+    document; so do two that differ, and one inside another field.
     """
     metadata: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -190,9 +192,11 @@ def _sorted_out(
     for key, value in record.items():
         if _is_acl(key):
             acls.append(value)
+        elif means_acl(key):
+            metadata[key] = value
         elif key in left_out or value is None or value == "":
             continue
-        elif key == "metadata" and isinstance(value, Mapping):
+        elif field_name(key) == "metadata" and isinstance(value, Mapping):
             acls += [inner for name, inner in value.items() if _is_acl(name)]
             metadata.update({k: v for k, v in value.items() if not _is_acl(k)})
         elif key.lower() in TEXT_FIELDS or _is_plain(value):
@@ -201,6 +205,8 @@ def _sorted_out(
             rest[key] = value
     if acls:
         metadata["acl"] = acls[0] if all(each == acls[0] for each in acls) else None
+    elif meant := acl_within(record):
+        metadata.setdefault(meant, None)
     return metadata, rest
 
 
@@ -231,7 +237,9 @@ def _is_plain(value: object) -> bool:
 
 def _as_row(record: Mapping[str, Any]) -> Iterator[Block]:
     """A record without a text of its own, as a table of one row."""
-    cells = {k: v for k, v in record.items() if _is_plain(v) and str(v).strip() and not _is_acl(k)}
+    cells = {
+        k: v for k, v in record.items() if _is_plain(v) and str(v).strip() and not means_acl(k)
+    }
     grid = [list(cells), [_shown(value) for value in cells.values()]]
     block = table(grid, header_rows=1) if cells else None
     if block:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
+from ingest.acl import with_acl
 from ingest.metadata import MAX_YAML_CHARS, read_mapping
 from quarry.errors import ParseError, UsageError
 from quarry.records import DocState
@@ -36,13 +37,16 @@ def tags(file: Path) -> tuple[str, ...]:
 
 
 def load(file: Path) -> dict[str, object]:
-    """What a metadata file says. Raises ParseError (failed): it might be an ACL."""
+    """What a metadata file says; one whose `acl` has another name says that it is closed.
+
+    Raises ParseError (failed): it might be an ACL.
+    """
     try:
         if not file.is_file():  # reading a pipe would wait for ever
             raise ValueError("is not a file.")
         if file.stat().st_size > 4 * MAX_YAML_CHARS:
             raise ValueError(f"is longer than {MAX_YAML_CHARS} characters.")
-        return read_mapping(file.read_text(encoding="utf-8-sig"))
+        return with_acl(read_mapping(file.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise unreadable(error, file.name) from None
     except UnicodeDecodeError:

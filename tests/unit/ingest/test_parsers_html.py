@@ -222,6 +222,18 @@ def test_title_address_and_author_come_from_the_head() -> None:
     assert parse_html("<link rel=canonical href='javascript:x'><p>x").properties == {}
 
 
+@pytest.mark.parametrize("address", ["http://[", "//[x", "http://a]b/"])
+def test_an_address_that_is_none_is_left_out_and_the_page_is_read(address: str) -> None:
+    for head in (
+        f"<link rel=canonical href='{address}'>",
+        f"<meta property='og:url' content='{address}'>",
+        f"<base href='{address}'><link rel=canonical href='a'>",
+    ):
+        document = parse_html(f"<head>{head}<meta name=author content=Ada></head><p>x")
+        assert document.properties == {"author": "Ada"}
+        assert [block.text for block in document.blocks] == ["x"]
+
+
 def test_a_page_says_how_it_is_encoded() -> None:
     assert declared_encoding(b'<meta charset="windows-1252">') == "windows-1252"
     assert (
