@@ -12,11 +12,10 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ingest.parsers.csv_header import Cut, check_header, cut_of
 from quarry.errors import ParseError
 from quarry.records import DocState
 
-_SAMPLE = 65_536
-_DELIMITERS = ",;\t|"
 _MAX_FIELD = 10_000_000
 """Characters of one field."""
 _PASSES = 50
@@ -38,17 +37,23 @@ def csv_rows(text: str, *, tabs: bool) -> Iterator[Row]:
     """The header, then all rows that are not blank. Lines in a row that may be text of a cell that
     was left open have one fault together.
 
-    Raises ParseError (corrupt) if the header cannot be read, or if quotes are open all over.
+    Raises ParseError: corrupt if the header cannot be read, or if quotes are open all over; failed
+    if it lacks a column `acl` that is named near it.
     """
     csv.field_size_limit(_MAX_FIELD)
-    return _Rows(text, _delimiter(text, tabs=tabs)).read()
+    cut, text = cut_of(text, tabs=tabs)
+    rows = _Rows(text, cut).read()
+    header = next(rows, Row(line=1))
+    check_header(header.cells, text)
+    yield header
+    yield from rows
 
 
 class _Rows:
-    def __init__(self, text: str, delimiter: str) -> None:
+    def __init__(self, text: str, cut: Cut) -> None:
         self._text = text
         self._file = io.StringIO(text, newline="")
-        self._delimiter = delimiter
+        self._cut = cut
         self._columns = 0
         self._opened = 0
         """The last line that leaves a quote open."""
@@ -102,7 +107,10 @@ class _Rows:
 
     def _next(self, lines: Iterable[str], *, strict: bool) -> tuple[tuple[str, ...], int, str]:
         """Cells of the next row, its number of lines, and what is wrong with it."""
-        reader = csv.reader(lines, delimiter=self._delimiter, strict=strict)
+        cut = self._cut
+        reader = csv.reader(
+            lines, delimiter=cut.delimiter, skipinitialspace=cut.is_spaced, strict=strict
+        )
         try:
             return tuple(next(reader)), reader.line_num, ""
         except csv.Error as error:
@@ -135,15 +143,3 @@ class _Rows:
         if self._read_over > _PASSES * len(self._text):
             raise ParseError(DocState.CORRUPT, fault)
         return Row(line, fault=fault)
-
-
-def _delimiter(text: str, *, tabs: bool) -> str:
-    """As the text has it, but one that the header has: a guess over open quotes goes astray."""
-    if tabs:
-        return "\t"
-    header = next(filter(str.strip, io.StringIO(text[:_SAMPLE])), "")
-    try:
-        guess = csv.Sniffer().sniff(text[:_SAMPLE], delimiters=_DELIMITERS).delimiter
-    except csv.Error:
-        guess = ","
-    return guess if guess in header else max(_DELIMITERS, key=header.count)

@@ -104,3 +104,21 @@ def test_a_row_of_csv_that_leaves_a_quote_open_is_kept_for_nobody_and_the_rows_b
     world.write("c.csv", whole)
     world.sync()
     assert acls(world) == {f"c.csv#r{n}": ("public",) for n in range(4)}
+
+
+def test_the_records_of_a_file_whose_header_is_no_more_the_first_line_are_closed_at_once(
+    world: World,
+) -> None:
+    rows = "id,acl,text\nr0,public,word0\nr1,public,word1\n"
+    world.write("c.csv", rows)
+    world.sync()
+    world.write("c.csv", f"Exported today\n{rows}")
+    with pytest.raises(ModelError):
+        world.write("d.md", "# Another\n\nword2\n")
+        world.sync(pipeline=InlinePipeline(dying))
+    assert acls(world) == {"c.csv#r0": (), "c.csv#r1": ()}
+    assert world.sync().exit_code == 3
+    assert acls(world)["c.csv#r0"] == ()
+    world.write("c.csv", f"sep=,\n{rows}")
+    world.sync()
+    assert acls(world)["c.csv#r0"] == acls(world)["c.csv#r1"] == ("public",)
