@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 
 from quarry.errors import ConfigError
 from quarry.records import Message
+from quarry.text.thoughts import opened_at_end
 
 _PROBE = (Message(role="system", content="a"), Message(role="user", content="b"))
 
@@ -33,18 +34,13 @@ class Chat:
             raise _no_template(model_id) from error
         if not usable:
             raise _no_template(model_id)
+        self.begun = opened_at_end(self._rendered(_PROBE, tokenize=False))
+        """What the template writes of the answer itself: the tag that opens its thoughts, of models
+        that always think; such a model writes the closing one alone."""
 
     def tokens(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the whole prompt, up to where the model's answer begins."""
-        turns = messages if self._takes_system else _system_into_user(messages)
-        rendered = self._tokenizer.apply_chat_template(
-            [{"role": turn.role, "content": self._plain(turn.content)} for turn in turns],
-            tokenize=True,
-            add_generation_prompt=True,
-            return_dict=False,
-            enable_thinking=False,  # known to templates of models that think aloud, else unused
-        )
-        return list(rendered)
+        return list(self._rendered(messages, tokenize=True))
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text alone, without the template's."""
@@ -52,6 +48,16 @@ class Chat:
             return []
         encoded = self._tokenizer([self._plain(text) for text in texts], add_special_tokens=False)
         return [len(ids) for ids in encoded["input_ids"]]
+
+    def _rendered(self, messages: Sequence[Message], *, tokenize: bool) -> Any:
+        turns = messages if self._takes_system else _system_into_user(messages)
+        return self._tokenizer.apply_chat_template(
+            [{"role": turn.role, "content": self._plain(turn.content)} for turn in turns],
+            tokenize=tokenize,
+            add_generation_prompt=True,
+            return_dict=False,
+            enable_thinking=False,  # known to templates of models that think aloud, else unused
+        )
 
     def _plain(self, text: str) -> str:
         return self._control.sub(lambda m: f"{m.group()[0]} {m.group()[1:]}", text)

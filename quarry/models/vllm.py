@@ -80,14 +80,15 @@ class VllmGenerator:
         end = time.monotonic() + self._settings.timeout_s
         tokens = await asyncio.to_thread(self._chat.tokens, prompt.messages)
         outputs = self._thread.iterate(partial(self._outputs, prompt, tokens))
-        count = 0
+        count, begun = 0, self._chat.begun
         async with aclosing(_timed(outputs, end)) as arrived:
             async for groups in arrived:
                 group = list(chain.from_iterable(groups))
                 written = [output.outputs[0] for output in group]
                 count += sum(len(part.token_ids) for part in written)
-                text = "".join(part.text for part in written)
+                text = begun + "".join(part.text for part in written)
                 if text:
+                    begun = ""
                     yield Piece(text=text)
                 if group[-1].finished:
                     yield Piece(

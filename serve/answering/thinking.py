@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import regex
 
-_TAGS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<reasoning>": "</reasoning>",
-    "[think]": "[/think]",
-    "◁think▷": "◁/think▷",
-}
+from quarry.text.thoughts import THOUGHTS
+
 _CLOSINGS = {
     opening: regex.compile(regex.escape(closing), regex.IGNORECASE)
-    for opening, closing in _TAGS.items()
+    for opening, closing in THOUGHTS.items()
 }
 
 
@@ -46,18 +40,18 @@ class ThinkingFilter:
     def _enter(self) -> bool:
         """Goes into thoughts or the answer; false while the text may become either."""
         begun = self._held.lstrip().lower()
-        for opening in _TAGS:
+        for opening in THOUGHTS:
             if begun.startswith(opening):
                 self._within = opening
                 self._held = self._held.lstrip()[len(opening) :]
                 return True
-        self._answers = not any(opening.startswith(begun) for opening in _TAGS)
+        self._answers = not any(opening.startswith(begun) for opening in THOUGHTS)
         return self._answers
 
     def _leave(self) -> bool:
         closing = _CLOSINGS[self._within].search(self._held)
         if closing is None:
-            self._held = self._held[1 - len(_TAGS[self._within]) :]
+            self._held = self._held[1 - len(THOUGHTS[self._within]) :]
             return False
         self._held, self._within = self._held[closing.end() :], ""
         return True

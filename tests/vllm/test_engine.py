@@ -72,6 +72,15 @@ async def test_an_answer_comes_in_pieces_with_its_usage(engine: VllmGenerator) -
     assert last.prompt_tokens == engine.count_prompt(LONG.messages)
 
 
+async def test_what_the_template_began_to_write_comes_first(
+    engine: VllmGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = replace(LONG, max_tokens=5)
+    alone = await written(engine, asked)
+    monkeypatch.setattr(engine._chat, "begun", "<think>")
+    assert await written(engine, asked) == f"<think>{alone}"
+
+
 async def test_closing_a_stream_aborts_it_in_the_engine(engine: VllmGenerator) -> None:
     async with aclosing(engine.stream(LONG)) as stream:  # type: ignore[type-var]
         await anext(stream)

@@ -19,7 +19,7 @@ from quarry.stores.milvus import MilvusVectorStore
 from quarry.verify import verify
 from quarry.verify_report import Kind
 from tests.contract.rows import DIMENSION, at, document
-from tests.unit.revisions.test_verify import assert_mended, ingest, plant
+from tests.unit.revisions.verify_world import assert_mended, ingest, plant
 
 
 @pytest.fixture

@@ -92,6 +92,27 @@ def test_a_template_without_a_system_turn_gets_it_with_the_users() -> None:
     assert model.decode(tokens) == "[ be brief. why? ]"
 
 
+@pytest.mark.parametrize(
+    ("end", "begun"),
+    [
+        ("<think>\n", "<think>"),
+        ("<THINK>", "<think>"),
+        ("<think>\n\n</think>\n\n", ""),
+        ("<think> so", ""),
+        ("", ""),
+    ],
+)
+def test_thoughts_that_the_template_opens_are_known_to_have_begun(end: str, begun: str) -> None:
+    asked = "{{ messages[-1]['content'] }}{% if add_generation_prompt %}"
+    assert Chat(tokenizer(f"{asked}{end}{{% endif %}}"), "m").begun == begun
+
+
+def test_thoughts_that_a_message_opens_are_none_of_the_answers() -> None:
+    chat = Chat(tokenizer("{{ messages[-1]['content'] }}"), "m")
+    chat.tokens(turns("a", "<think>"))
+    assert chat.begun == ""
+
+
 @pytest.mark.parametrize("template", [None, "{{ raise_exception('no') }}"])
 def test_a_model_without_a_chat_template_is_refused_in_one_sentence(template: str | None) -> None:
     with pytest.raises(ConfigError, match="m1 has no chat template"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,25 @@ from hypothesis import strategies as st
 
 from quarry import retention, revisions
 from quarry.access import EVERYTHING
-from quarry.access.compile import labels_of
 from quarry.errors import Conflict
 from quarry.ids import digest, new_token, row_id
-from quarry.records import Chunk, DocState, Document, SourceEntry, TextRow, VectorRow
+from quarry.records import DocState, Document
 from quarry.stores.factory import Stores
-from quarry.stores.memory import MemoryCatalog, MemoryTextStore, MemoryVectorStore
 from quarry.stores.sqlite import open_database
-from quarry.stores.sqlite_catalog import SqliteCatalog
-from quarry.stores.sqlite_text import SqliteTextStore
-from quarry.verify import PAGE_DOCUMENTS, PAGE_ROWS, verify
-from quarry.verify_report import Kind, Progress, Reread, VerifyReport
-from tests.contract.rows import DIMENSION, at, document, vector
+from quarry.verify import PAGE_DOCUMENTS, verify
+from quarry.verify_report import Kind, Progress, Reread
+from tests.contract.rows import at, document, vector
+from tests.unit.revisions.verify_world import (
+    assert_mended,
+    chunks,
+    ingest,
+    kinds,
+    memory,
+    plant,
+    rows_of,
+    served,
+    sqlite,
+)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -34,104 +40,6 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
     made = memory() if request.param == "memory" else sqlite(tmp_path)
     yield made
     made.close()
-
-
-def memory(retention: timedelta = timedelta(0)) -> Stores:
-    catalog = MemoryCatalog(retention=retention)
-    made = Stores(catalog, MemoryTextStore(), MemoryVectorStore(), retention, clock=lambda: at(5))
-    made.ensure(DIMENSION)
-    return made
-
-
-def sqlite(folder: Path) -> Stores:
-    database = open_database(folder)
-    made = Stores(
-        SqliteCatalog(database, "g1", retention=timedelta(0)),
-        SqliteTextStore(database, "g1"),
-        MemoryVectorStore(),
-        clock=lambda: at(5),
-    )
-    made.ensure(DIMENSION)
-    return made
-
-
-def chunks(doc: str, texts: list[str]) -> list[Chunk]:
-    return [
-        Chunk(
-            row_id="",
-            chunk_id=digest(doc, text),
-            doc_id=doc,
-            revision="",
-            ordinal=number,
-            text=text,
-            header="",
-            text_hash=digest(text),
-        )
-        for number, text in enumerate(texts)
-    ]
-
-
-def ingest(stores: Stores, doc: str, texts: list[str], **fields: object) -> Document:
-    made = chunks(doc, texts)
-    base = stores.catalog.get([doc]).get(doc)
-    wanted = document(doc, **{"revision": "", "serial": 0, "chunk_count": 0, **fields})
-    outcome = revisions.commit_revision(
-        stores,
-        base=base,
-        document=wanted,
-        chunks=made,
-        vectors={chunk.text_hash: vector(1.0) for chunk in made},
-    )
-    assert outcome.document is not None
-    stores.catalog.put_entry(
-        SourceEntry(
-            source=wanted.source,
-            address=wanted.address,
-            tag="t",
-            recipe="r0",
-            state=DocState.INDEXED,
-            documents=1,
-        )
-    )
-    return outcome.document
-
-
-def plant(
-    stores: Stores, row: Document, token: str, *, where: str = "both", count: int = 1
-) -> None:
-    """Rows of that token that nobody committed."""
-    for chunk in chunks(row.doc_id, [f"planted {number}" for number in range(count)]):
-        stamped = replace(chunk, row_id=row_id(chunk.chunk_id, token), revision=token)
-        if where in ("both", "text"):
-            stores.text.upsert([TextRow(chunk=stamped, labels=labels_of(row))])
-        if where in ("both", "vectors"):
-            stores.vectors.upsert(
-                [
-                    VectorRow(
-                        row_id=stamped.row_id,
-                        chunk_id=stamped.chunk_id,
-                        doc_id=row.doc_id,
-                        revision=token,
-                        labels=labels_of(row),
-                        vector=vector(1.0),
-                    )
-                ]
-            )
-
-
-def served(stores: Stores, doc: str) -> list[str]:
-    row = stores.catalog.get([doc])[doc]
-    held = stores.text.chunks(doc, row.revision, range(row.chunk_count))
-    return [chunk.text for chunk in held]
-
-
-def rows_of(stores: Stores, doc: str) -> set[str]:
-    refs = [*stores.text.row_refs([doc]), *stores.vectors.row_refs([doc])]
-    return {ref.revision for ref in refs}
-
-
-def kinds(report: VerifyReport) -> dict[str, int]:
-    return dict(report.found)
 
 
 def test_what_the_protocol_leaves_is_clean(stores: Stores) -> None:
@@ -340,13 +248,6 @@ def test_rows_that_no_search_finds_are_named_and_written_anew(table: str, tmp_pa
     stores.close()
 
 
-def assert_mended(stores: Stores, content: dict[str, list[str]]) -> None:
-    assert verify(stores, repair=False).clean
-    for doc, texts in content.items():
-        assert served(stores, doc) == texts
-        assert rows_of(stores, doc) == {stores.catalog.get([doc])[doc].revision}
-
-
 # ------------------------------------------------------------------------------------- report
 
 
@@ -377,108 +278,6 @@ def test_progress_is_told_for_each_stage_to_its_end() -> None:
     last = {each.stage: (each.done, each.total) for each in told}
     total = PAGE_DOCUMENTS + 1
     assert last == dict.fromkeys(["documents", "text", "vectors"], (total, total))
-
-
-# ------------------------------------------------------------------------- bounds, other writers
-
-
-class Watched:
-    """Passes calls through and notes how much each one asked for and got."""
-
-    def __init__(self, inner: object) -> None:
-        self._inner = inner
-        self.most: dict[str, int] = {}
-
-    def __getattr__(self, name: str) -> object:
-        call = getattr(self._inner, name)
-
-        def watched(*args: object, **named: object) -> object:
-            answer = call(*args, **named)
-            if isinstance(answer, list | dict):
-                self.most[name] = max(self.most.get(name, 0), len(answer))
-            return answer
-
-        return watched if callable(call) else call
-
-
-def watched(stores: Stores) -> tuple[Watched, Watched, Watched]:
-    return Watched(stores.catalog), Watched(stores.text), Watched(stores.vectors)
-
-
-def test_no_more_than_a_page_of_rows_is_held_at_a_time() -> None:
-    stores = memory()
-    for number in range(40):
-        ingest(stores, f"d{number:04d}", [f"text {n}" for n in range(60)])
-    catalog, text, vectors = watched(stores)
-    report = verify(Stores(catalog, text, vectors), repair=False)  # type: ignore[arg-type]
-    assert report.clean and report.text_rows == 40 * 60
-    assert catalog.most["scan"] <= PAGE_DOCUMENTS
-    for store in (text, vectors):
-        assert max(store.most["scan"], store.most["row_refs"]) <= PAGE_ROWS
-
-
-def test_each_stray_is_named_once_however_many_pages_its_rows_lie_on() -> None:
-    stores = memory()
-    for number in range(PAGE_DOCUMENTS + 20):
-        plant(stores, document(f"ghost{number}"), new_token(0), count=20)
-    catalog, text, vectors = watched(stores)
-    report = verify(Stores(catalog, text, vectors), repair=False)  # type: ignore[arg-type]
-    assert report.text_rows > 2 * PAGE_ROWS
-    assert report.found == {Kind.ROWS_OF_NO_DOCUMENT: PAGE_DOCUMENTS + 20}
-    assert text.most["row_refs"] <= PAGE_DOCUMENTS * 20
-
-
-class Interrupted(MemoryTextStore):
-    """Runs `between` when rows are read, as another writer would come between two reads."""
-
-    between: Callable[[], object] = staticmethod(lambda: None)
-
-    def row_refs(self, doc_ids):  # type: ignore[no-untyped-def]
-        found = super().row_refs(doc_ids)
-        run, self.between = self.between, staticmethod(lambda: None)
-        run()
-        return found
-
-
-def interrupted() -> tuple[Stores, Interrupted]:
-    text = Interrupted()
-    stores = Stores(MemoryCatalog(), text, MemoryVectorStore(), clock=lambda: at(5))
-    stores.ensure(DIMENSION)
-    return stores, text
-
-
-@pytest.mark.parametrize("repair", [False, True])
-def test_a_commit_between_two_reads_is_no_difference(repair: bool) -> None:
-    stores, text = interrupted()
-    ingest(stores, "a", ["one", "two"])
-    text.between = partial(ingest, stores, "a", ["three"])
-    assert verify(stores, repair=repair).clean
-    assert_mended(stores, {"a": ["three"]})
-
-
-def test_a_document_that_is_born_meanwhile_is_no_stray() -> None:
-    stores, text = interrupted()
-    plant(stores, document("a"), new_token(0))
-    text.between = partial(ingest, stores, "a", ["one"])
-    report = verify(stores, repair=True)
-    assert report.clean and report.reread == ()
-    assert served(stores, "a") == ["one"]
-
-
-def test_a_document_that_never_stands_still_is_counted_as_busy() -> None:
-    stores, text = interrupted()
-    ingest(stores, "a", ["one"])
-    number = iter(range(1000))
-
-    def again() -> None:
-        text.between = staticmethod(lambda: None)
-        ingest(stores, "a", [f"text {next(number)}"])
-        text.between = again
-
-    text.between = again
-    report = verify(stores, repair=False)
-    text.between = staticmethod(lambda: None)
-    assert report.busy == 1 and not report.clean and not report.found
 
 
 # ------------------------------------------------------------------------------------ at random
