@@ -23,6 +23,7 @@ from quarry.errors import ModelError, QuarryError
 from quarry.ports import Generator
 from quarry.records import Message, Prompt
 from quarry.text.harmless import harmless
+from quarry.text.thoughts import without_thoughts
 
 _log = structlog.get_logger(__name__)
 
@@ -161,7 +162,9 @@ def _harmless(value: str | Sequence[str]) -> str | list[str]:
 
 
 def verdict_in(reply: str) -> str | None:
-    """The last verdict of a reply: a reason may come first, and may quote an earlier one."""
+    """The last verdict of a reply: a reason may come first, and may quote an earlier one. What a
+    judge thinks before it is none."""
+    reply = without_thoughts(reply)
     found = _VERDICT.findall(reply)
     if found:
         return str(found[-1]).lower()

@@ -17,7 +17,7 @@ _LONGEST_QUOTE = 500
 _TAIL = 24
 """Characters before a number in brackets that tell whether it was copied with them."""
 _SENTENCE_ENDS = ("", ".", "!", "?", "\n", "。")
-_MARKERS = regex.compile(r"[\s>*+•#.)\d-]*")
+_MARKERS = regex.compile(r"[\s>*+•#.):~\d-]*")
 """Of lists, quotations and headings, before the text of a line."""
 _MAY_CLOSE = regex.compile(r"\s?\\?")
 _WRITTEN = regex.compile(r"\[(?P<label>S\d{1,3})\]")

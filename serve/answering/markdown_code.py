@@ -8,8 +8,8 @@ import regex
 
 _LONGEST_LINE = 2000
 """Characters; where a line ends that is longer cannot be told from its beginning."""
-_MARKERS = regex.compile(r"[\s>*+\-.)\d]*")
-"""Of lists and quotations, before the text of a line."""
+_MARKERS = regex.compile(r"[\s>*+\-.):~\d]*")
+"""Of lists, definition lists and quotations, before the text of a line."""
 _OPENS = regex.compile(r"(?P<run>`{3,})[^`|]*")
 """A line with a bar may be the head of a table."""
 _CLOSES = regex.compile(r"`{3,}[ \t]*")

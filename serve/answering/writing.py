@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from quarry.records import Evidence
 from quarry.text import REFUSAL
 from quarry.text.marks import without_marks_of_its_own
+from quarry.text.thoughts import ThinkingFilter
 from serve.answering.citations import Mark, MarkWriter, marks_in
 from serve.answering.links import LinkGuard, addresses
-from serve.answering.thinking import ThinkingFilter
 
 _DECORATION = " \n\t\"'“”„«»*_>`"
 """What models put round the refusal."""

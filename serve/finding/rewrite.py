@@ -31,6 +31,7 @@ from quarry.settings import Settings
 from quarry.settings_retrieval import RewriteSettings
 from quarry.text import REFUSAL, clean, identifiers
 from quarry.text.harmless import harmless
+from quarry.text.thoughts import without_thoughts
 from serve.finding.question import Asked
 from serve.models import Generate
 from serve.stage import Run, Stopwatch, told
@@ -185,7 +186,7 @@ async def _written(name: str, rules: str, said: str, rewriting: Rewriting, run: 
 
 async def _whole(prompt: Prompt, write: Generate) -> str:
     async with aclosing(write(prompt)) as pieces:
-        return "".join([piece.text async for piece in pieces])
+        return without_thoughts("".join([piece.text async for piece in pieces]))
 
 
 def _said(conversation: Sequence[Message], question: str, context_tokens: int) -> str:

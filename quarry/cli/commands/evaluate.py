@@ -209,19 +209,20 @@ def run(
 
 
 def chosen(cases: list[Case], slices: list[str]) -> list[Case]:
-    """The cases of any of these slices; all of them if none is named. Raises UsageError."""
+    """The cases of any of these slices; all of them if none is named. Raises UsageError for one
+    that no case is in."""
     if not slices:
         return cases
     from evals.measuring.results import CaseResult
 
-    kept = [
-        case
-        for case in cases
-        if not set(slices).isdisjoint(CaseResult(case=case, passed=False).slices)
-    ]
-    if not kept:
-        raise UsageError(f"No case is in the slice '{slices[0]}'.")
-    return kept
+    within = {case.id: set(CaseResult(case=case, passed=False).slices) for case in cases}
+    known = set[str]().union(*within.values())
+    for name in slices:
+        if name not in known:
+            raise UsageError(
+                f"No case is in the slice '{name}'; there are: {', '.join(sorted(known))}."
+            )
+    return [case for case in cases if within[case.id].intersection(slices)]
 
 
 def set_name(path: Path) -> str:

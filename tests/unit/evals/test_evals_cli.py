@@ -14,15 +14,15 @@ from evals.improving.seen import fingerprint
 from evals.running.system import System as Opened
 from ingest.summary import RunSummary
 from quarry.cli.commands import evaluate
-from quarry.cli.commands.evaluate import labels
+from quarry.cli.commands.evaluate import chosen, labels
 from quarry.cli.evaluating import Documents, described, note_indexed
 from quarry.cli.main import run
 from quarry.cli.requests import request_of
-from quarry.errors import ModelError
+from quarry.errors import ModelError, UsageError
 from quarry.fusion import FEATURES, Fusion, save_fusion
 from quarry.records import DocState, Message, Mode, Principal
 from quarry.settings import Settings
-from tests.unit.evals.evals_world import System, answer_json, search_json
+from tests.unit.evals.evals_world import System, answer_json, case, search_json
 
 CASES = [
     {"id": "a", "question": "A", "kind": "answerable", "evidence": [["this"]], "must": ["this"],
@@ -221,3 +221,12 @@ def test_what_is_missing_from_an_index_is_told_whenever_it_failed(capsys):
     states = Counter({DocState.INDEXED: 2, DocState.CORRUPT: 1, DocState.DELETED: 3})
     note_indexed(RunSummary(run_id="r", source="docs", listed=3, unchanged=3, by_state=states))
     assert "docs: 3 documents, 0 of them indexed now; 1 corrupt." in capsys.readouterr().err
+
+
+def test_only_the_cases_of_the_named_slices_are_asked():
+    cases = [case("a", slices=["hard"]), case("b", held_out=True), case("c", filter="tenant = x")]
+    assert chosen(cases, []) == cases
+    assert [each.id for each in chosen(cases, ["filtered", "hard"])] == ["a", "c"]
+    assert [each.id for each in chosen(cases, ["half: held out"])] == ["b"]
+    with pytest.raises(UsageError, match="No case is in the slice 'typo'; there are: filtered, ha"):
+        chosen(cases, ["hard", "typo"])

@@ -32,6 +32,9 @@ ANSWERED = Observed(status="answered", answer="It is this [S1].", passages=(pass
         ("Yes, it does.", "yes"),
         ("partly", "partly"),
         ("I would not say no.", None),
+        (f"<think>Is it {YES}?</think>no", "no"),
+        (f"Is it {YES}?</think>no", "no"),
+        (f"<think>I have to give {YES} or another, so", None),
         ("", None),
     ],
 )

@@ -36,6 +36,8 @@ CASES = {
     "a long text": (f"[{'g' * 300}](http://e.example)", f"[{'g' * 300}] ()"),
     "a definition": ("[r]: /logout\n[r]", "[r] : /logout\n[r]"),
     "a definition in a list": ("- [r]: http://e.example", "- [r] : "),
+    "a definition in a definition list": ("a\n: [r]: //e.example", "a\n: [r] : //e.example"),
+    "another one": ("a\n~ [r]: https:/e.example", "a\n~ [r] : https:/e.example"),
     "a mark with a foreign link": ("a [S1](http://e.example)", "a [S1]"),
     "an exclamation before a mark": ("Beware![S1]", "Beware! [S1]"),
     "an image tag": ("<img src=x onerror=1> t", " t"),

@@ -89,6 +89,20 @@ async def test_nothing_is_rewritten_unless_it_is_set() -> None:
     assert writer.prompts == []
 
 
+@pytest.mark.parametrize("option", ["follow_up", "hyde", "multi_query"])
+async def test_what_a_model_thinks_is_never_searched(option: str) -> None:
+    wanted = {option: 2 if option == "multi_query" else True}
+    ended = Writer(**{option: "<think>\nPandas?\n</think>\nstore credit for tents"})
+    found = await world_with(ended, **wanted).search("and tents?", conversation=TALK)
+    assert "store credit for tents" in str(rewritten(found))
+    assert "andas" not in str(rewritten(found)) and "think" not in str(rewritten(found))
+    assert found.degraded == ()
+    endless = Writer(**{option: "<think>\nPandas eat bamboo."})
+    found = await world_with(endless, **wanted).search("and tents?", conversation=TALK)
+    assert "andas" not in str(rewritten(found))
+    assert found.degraded == (option,)
+
+
 # ----------------------------------------------------------------------------------------- hyde
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from quarry.records import AnswerStatus, StopReason
 from quarry.text import REFUSAL
-from serve.answering.thinking import ThinkingFilter
+from quarry.text.thoughts import ThinkingFilter, without_thoughts
 from tests.unit.serve.answering.test_answer import CREDIT, checked
 
 CASES = {
@@ -48,3 +48,16 @@ async def test_an_answer_is_checked_without_the_thoughts_before_it() -> None:
 async def test_thoughts_that_took_all_tokens_are_a_refusal_that_was_cut() -> None:
     answer = await checked(f"<think>{CREDIT}", stop=StopReason.LENGTH)
     assert (answer.status, answer.text, answer.cut) == (AnswerStatus.REFUSED, REFUSAL, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *CASES.values(),
+        ("Hm.\n</think>\nYes.", "\nYes."),
+        ("Hm.[/THINK]Yes.", "Yes."),
+        ("</think>", ""),
+    ],
+)
+def test_of_a_whole_text_thoughts_go_too_that_the_prompt_began(text: str, said: str) -> None:
+    assert without_thoughts(text) == said
