@@ -1,7 +1,8 @@
 """Text that a page hides by the style of an element: it is there for machines, not for readers.
 
-Only `style` attributes are read, no style sheets. What unfolds in the page (a box without height),
-and text in the colour of its background, is not told from text that is seen.
+Only `style` attributes are read, no style sheets. What unfolds or fades in (a box without height,
+`opacity: 0` in what servers send of animated pages), and text in the colour of its background, is
+not told from text that is seen.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ _UNITS = _PIXELS | _FROM_PARENT | _FROM_PAGE
 
 _TINY = 1.0
 """Pixels of a font that nobody can read."""
-_FAINT = 0.05
 _FAR = -999.0
 """Pixels: what lies so far to the left or above is meant to be off the screen."""
 
@@ -83,8 +83,6 @@ def _hides_all(style: list[tuple[str, str]]) -> bool:
     for name, value in style:
         if (name, value) in {("display", "none"), ("content-visibility", "hidden")}:
             return True
-        if name == "opacity" and _share(value) < _FAINT:
-            return True
         is_moved = (is_placed and name in _SIDES) or (not is_padded and name in _MARGINS)
         if is_moved and any(_pixels(part, 0) <= _FAR for part in value.split()):
             return True
@@ -127,10 +125,3 @@ def _pixels(length: str, default: float) -> float:
     if match and (match[2] in _UNITS or float(match[1]) == 0):
         return float(match[1]) * _UNITS.get(match[2], 1)
     return default
-
-
-def _share(value: str) -> float:
-    match = _LENGTH.fullmatch(value)
-    if not match or match[2] not in ("", "%"):
-        return 1.0
-    return float(match[1]) / (100 if match[2] else 1)
