@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any
 
 from ingest.acl import visible
@@ -16,27 +17,38 @@ from ingest.metadata import read_mapping
 from quarry.errors import ParseError
 from quarry.records import DocState
 
-_OPENS = re.compile(r"---(?:\s+(?P<rest>[#{].*))?")
-"""YAML may begin on the line that opens it: with a comment, or in braces."""
+_OPENS = re.compile(r"---(?:\s+(?P<rest>\S.*))?")
+"""YAML may begin on the line that opens it, such as with a comment, in braces, with a tag."""
+_DIRECTIVE = re.compile(r"%(?:YAML|TAG)\b.*", re.I)
+"""YAML may have such lines above the one that opens it."""
+_ALMOST_OPENS = re.compile(r"(?:[-\u2010-\u2015\u2212]{2,}|\+{3,}|;{3,})\s*\w*|%(?:YAML|TAG)\b.*")
+"""What a keyboard or another program makes of it: `---yaml`, `+++`, dashes of other kinds."""
+_ALMOST_LINES = 64
+"""Lines below it that are looked at for an ACL."""
 _CLOSES = re.compile(r"(?:---|\.\.\.)(?:\s+#.*)?")
 _IS_FIELD = re.compile(
     r"[\w\"'-][\w \"'.-]*:(?:\s|$)"  # a key
-    r"|\?(?:\s|$)|<<\s*:|%[A-Z]"  # YAML that may lead to one
+    r"|\?(?:\s|$)|<<\s*:|%[A-Z]|%yaml|[!&][\w!]*(?:\s|$)"  # YAML that may lead to one
     r"|\{(?![{%:#])"  # braces that are none of a template or an attribute list
 )
 _PROPERTIES = r"\s*(?:[!&]\S*\s+)*"
 """YAML tags and anchors, which may stand before a key."""
+_ACL = r"[\"']?(?:acls?|access[ _-]?(?:control[ _-]?)?lists?)\b[\"']?"
 _NAMES_ACL = re.compile(
-    rf"(?:^|[{{,]){_PROPERTIES}[\"']?acl[\"']?\s*:"
-    rf"|\?\s+{_PROPERTIES}[\"']?acl\b"
+    rf"(?:^|[{{,]){_PROPERTIES}{_ACL}\s*[:=]"
+    rf"|\?\s+{_PROPERTIES}{_ACL}"
     r"|\"[^\"\n]*\\[uUx][^\"\n]*\"\s*:",  # a key that is spelled by codes may be any
     re.I | re.M,
 )
 _NO_END = (
     "Its front matter does not end; put --- below it, or write its first line as *** if it is none."
 )
-_BEGINS = re.compile(rb"[^!-~]*-[^!-~]*-[^!-~]*-")
-"""The same line in bytes of any encoding, damaged ones too."""
+_NO_BEGINNING = (
+    "Its front matter does not begin as such, and names an acl; put --- alone into the line above "
+    "it and below it."
+)
+_BEGINS = re.compile(rb"[^!-~]*(?:-[^!-~]*-|\+[^!-~]*\+|;[^!-~]*;|%)")
+"""The first of these lines in bytes of any encoding, damaged ones too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,8 @@ def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
     """
     found = _found(text)
     if found is None:
+        if _is_almost_one(text):
+            raise ParseError(DocState.FAILED, _NO_BEGINNING)
         return {}, 0
     if not found.body:
         if _is_prose(found.text):
@@ -76,20 +90,33 @@ def may_begin(head: bytes) -> bool:
 
 def _found(text: str) -> _Found | None:
     lines = text.splitlines(keepends=True)
-    offset, first = 0, 0
-    while first < len(lines) and not visible(lines[first]).strip():
+    said, offset, first = "", 0, 0
+    while first < len(lines):
+        line = visible(lines[first]).strip()
+        if line and not _DIRECTIVE.fullmatch(line):
+            break
+        said += f"{line}\n" if line else ""
         offset += len(lines[first])
         first += 1
     opened = _OPENS.fullmatch(visible(lines[first]).strip()) if first < len(lines) else None
     if opened is None:
         return None
     start = offset = offset + len(lines[first])
-    rest = f"{opened['rest']}\n" if opened["rest"] else ""
+    said += f"{opened['rest']}\n" if opened["rest"] else ""
     for line in lines[first + 1 :]:
         if _CLOSES.fullmatch(visible(line.rstrip()).rstrip()):
-            return _Found(rest + text[start:offset], offset + len(line))
+            return _Found(said + text[start:offset], offset + len(line))
         offset += len(line)
-    return _Found(rest + text[start:], 0)
+    return _Found(said + text[start:], 0)
+
+
+def _is_almost_one(text: str) -> bool:
+    """Whether an ACL stands below a first line that is meant to open front matter, and does not."""
+    lines = filter(None, (visible(line).strip() for line in text.splitlines()))
+    if not _ALMOST_OPENS.fullmatch(next(lines, "")):
+        return False
+    below = takewhile(lambda line: not _ALMOST_OPENS.fullmatch(line), islice(lines, _ALMOST_LINES))
+    return _NAMES_ACL.search("\n".join(below)) is not None
 
 
 def _is_prose(text: str) -> bool:
