@@ -1,12 +1,13 @@
-"""Identity: what a document, a chunk, a revision and a stored row are called.
+"""Identity: what a source, a document, a chunk, a revision and a stored row are called.
 
 All ids are lower-case hexadecimal or ASCII, at most 80 characters, and safe in URLs, file names and
-store expressions.
+store expressions. Only the name of a source keeps letters of any script.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import unicodedata
 
@@ -19,6 +20,13 @@ def digest(*parts: str, size: int = 16) -> str:
         hasher.update(len(data).to_bytes(8, "big"))
         hasher.update(data)
     return hasher.hexdigest()
+
+
+def slug(text: str) -> str:
+    """The name of a source: lower-case letters and digits of any script, with single dashes for all
+    else. A slug is its own slug; one without a letter or digit is empty."""
+    composed = unicodedata.normalize("NFC", text).lower()
+    return re.sub(r"[^\w]+|_+", "-", composed).strip("-")[:64].rstrip("-")
 
 
 def doc_id(source: str, address: str, record: str = "") -> str:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from quarry.errors import ConfigError
+from quarry.ids import slug
 from quarry.settings_answers import AnswerSettings
 from quarry.settings_file import (
     Section,
@@ -249,7 +250,8 @@ class Settings(Section):
     profile: Literal["embedded", "cluster"] = Field("embedded", description="Which defaults apply.")
     data_dir: Path = Field(Path(".quarry"), description="All state; relative to this file.")
     sources: dict[str, SourceSettings] = Field(
-        default_factory=dict, description="Per source name; `default` holds for the others."
+        default_factory=dict,
+        description="Per source, by name or folder; `default` holds for the others.",
     )
     stores: StoreSettings = StoreSettings()
     embedder: EmbedderSettings = EmbedderSettings()
@@ -271,6 +273,22 @@ class Settings(Section):
             return _underlay(given, CLUSTER_DEFAULTS)
         return given
 
+    @field_validator("sources")
+    @classmethod
+    def _named_as_ingested(cls, sources: dict[str, SourceSettings]) -> dict[str, SourceSettings]:
+        """By slug, as ingest names sources: a key in capitals would else hold for none."""
+        spelt: dict[str, str] = {}
+        for key in sources:
+            name = slug(key)
+            if not name:
+                raise ValueError(f"'{key}' has no letter or digit; write the name of a source")
+            if name in spelt:
+                raise ValueError(
+                    f"'{spelt[name]}' and '{key}' both name the source {name}; keep one of them"
+                )
+            spelt[name] = key
+        return {name: sources[key] for name, key in spelt.items()}
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         lite = self.stores.vectors == "milvus" and not self.stores.milvus.uri
@@ -291,7 +309,7 @@ class Settings(Section):
         return self
 
     def source(self, name: str) -> SourceSettings:
-        """Settings of a source; those of `default` if it has none of its own."""
+        """Settings of a source by its slug; those of `default` if it has none of its own."""
         return self.sources.get(name) or self.sources.get("default") or SourceSettings()
 
 

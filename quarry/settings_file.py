@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from quarry.errors import ConfigError
+from quarry.ids import slug
 
 # Kubernetes gives every container the addresses of services; one named quarry would look like ours.
 _SERVICE_LINK = re.compile(r"(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
@@ -171,6 +172,8 @@ def overlay(
             hint = prefix + near.upper().replace(".", "__") if near else f"{prefix}SECTION__KEY"
             raise ConfigError(f"{name} names no setting; use {hint}, or unset it.")
         target = raw
+        if named_sections_of(model.model_fields[parts[0]]):
+            parts[1] = _spelt(parts[1], raw.get(parts[0]))
         for part in parts[:-1]:
             if target.get(part) is None:
                 target[part] = {}
@@ -251,6 +254,12 @@ def _field_at(model: type[BaseModel], parts: list[str]) -> FieldInfo | None:
     if named:
         return _field_at(named, rest[1:]) if len(rest) > 1 and rest[0] else None
     return None if rest else info
+
+
+def _spelt(name: str, named: Any) -> str:
+    """How the file spells this name of a section: a variable has neither capitals nor dashes."""
+    keys = named if isinstance(named, dict) else {}
+    return next((key for key in keys if slug(str(key)) == slug(name)), name)
 
 
 def _is_service_link(rest: str, value: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ingest.sources.beside import check_above
 from ingest.sources.local import LeftOut, LocalSource
 from quarry.errors import SourceNotFound, UsageError
+from quarry.ids import slug
 from quarry.ports import Source
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -34,12 +34,6 @@ def open_source(target: str, *, name: str | None = None) -> Source:
     return LocalSource(label, root)
 
 
-def slug(text: str) -> str:
-    """Lower-case letters and digits of any script, with single dashes for all else."""
-    composed = unicodedata.normalize("NFC", text).lower()
-    return re.sub(r"[^\w]+|_+", "-", composed).strip("-")[:64]
-
-
 def _path(target: str) -> Path:
     if not target.strip():
         raise UsageError("Name a file or a folder to read.")
@@ -53,4 +47,4 @@ def _path(target: str) -> Path:
     return Path(unquote(parts.path))
 
 
-__all__ = ["LeftOut", "LocalSource", "open_source", "slug"]
+__all__ = ["LeftOut", "LocalSource", "open_source"]

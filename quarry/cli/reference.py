@@ -50,6 +50,8 @@ generator: {{kind: openai, model: qwen3-8b, base_url: "http://127.0.0.1:8001/v1"
   code 2. Left alone are {not_settings}, and the variables
   that Kubernetes makes for a service named `quarry`.
 - A section with no keys, and a key that is not there, mean the default.
+- Below `sources` a name may be spelt as the folder is, or as ingest calls it: `Hr Docs`, `hr_docs`
+  and `hr-docs` are one source, and two of them in one file an error.
 - Secrets are better given by environment than by file; they appear in no log and no error. They are
   {secrets}.
 - A command reads its settings when it starts. `quarry serve` keeps those that it was started with

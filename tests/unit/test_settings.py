@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from quarry.errors import ConfigError
+from quarry.ids import slug
 from quarry.settings import Settings, SourceSettings, find_config, load_settings
 from quarry.settings_file import read_yaml
 
@@ -210,6 +211,41 @@ def test_a_value_that_is_nearly_a_date_or_a_number_is_named_in_one_sentence(tmp_
 def test_a_variable_sets_a_list_of_a_source(tmp_path: Path) -> None:
     loaded = load(tmp_path, "sources:\n", QUARRY_SOURCES__WIKI__DEFAULT_ACL="[staff, hr]")
     assert loaded.source("wiki").default_acl == ("staff", "hr")
+
+
+@pytest.mark.parametrize(
+    "key", ["HR", "hr", "Hr Docs", "hr.docs", "payroll_2026", "Büro", "Bu\u0308ro", "- x -"]
+)
+def test_a_source_has_the_settings_of_its_folder_however_the_key_is_spelt(key: str) -> None:
+    given = {"default": {"default_acl": ["public"]}, key: {"default_acl": ["hr"], "tenant": "acme"}}
+    loaded = Settings.model_validate({"sources": given})
+    assert loaded.source(slug(key)) == SourceSettings(default_acl=("hr",), tenant="acme")
+    assert Settings.model_validate(loaded.model_dump()) == loaded
+
+
+def test_a_variable_adds_to_the_source_of_that_name_however_the_file_spells_it(
+    tmp_path: Path,
+) -> None:
+    file = "sources: {HR Docs: {default_acl: [hr]}}"
+    loaded = load(tmp_path, file, QUARRY_SOURCES__HR_DOCS__TENANT="acme")
+    assert loaded.sources == {"hr-docs": SourceSettings(default_acl=("hr",), tenant="acme")}
+
+
+@pytest.mark.parametrize("keys", [("HR", "hr"), ("hr.docs", "Hr Docs"), ("Büro", "bu\u0308ro")])
+def test_two_keys_of_one_source_are_refused_by_name(tmp_path: Path, keys: tuple[str, str]) -> None:
+    file = yaml.safe_dump({"sources": {key: {"tenant": key} for key in keys}}, sort_keys=False)
+    message = refusal(tmp_path, file)
+    assert f"'{keys[0]}' and '{keys[1]}' both name the source {slug(keys[0])}" in message
+
+
+@pytest.mark.parametrize("key", ["", "***", "_"])
+def test_a_key_that_can_be_the_name_of_no_source_is_refused(tmp_path: Path, key: str) -> None:
+    assert "no letter or digit" in refusal(tmp_path, yaml.safe_dump({"sources": {key: {}}}))
+
+
+@pytest.mark.parametrize("text", ["Hr  Docs_", "İX", "a" * 63 + "-b", "Ünïcode/" * 20])
+def test_a_slug_is_its_own_slug(text: str) -> None:
+    assert slug(slug(text)) == slug(text)
 
 
 @pytest.mark.parametrize(
