@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from ingest.acl import with_acl
+from ingest.acl import field_name, with_acl
 from ingest.metadata import MAX_YAML_CHARS, read_mapping
 from quarry.errors import ParseError, UsageError
 from quarry.records import DocState
 
 FOLDER_FILE = "_meta.yaml"
 SIDECAR_SUFFIX = ".meta.yaml"
+_ALMOST_METADATA = re.compile(r"(?:_meta|(?P<file>.+)\.meta)\.ya?ml(?:\.txt)?", re.S)
+"""Names by which metadata files are meant, as `field_name` spells them."""
 
 
 def is_metadata(name: str) -> bool:
     return name == FOLDER_FILE or name.endswith(SIDECAR_SUFFIX)
+
+
+def meant_for(name: str) -> str | None:
+    """The name of the file of which this one seems to be the metadata, in lower case; empty: of its
+    folder; None: it is no metadata file by any spelling."""
+    match = _ALMOST_METADATA.fullmatch(field_name(name))
+    return (match["file"] or "") if match else None
 
 
 def sidecar(path: Path) -> Path:
@@ -68,15 +78,15 @@ def check_above(target: Path, root: Path) -> None:
     """
     base = root.parent if root.is_file() else root
     own = [base / FOLDER_FILE, sidecar(root)] if root.is_file() else [base / FOLDER_FILE]
-    if any(_may_hold_acl(file) for file in own):
+    if any(may_hold_acl(file) for file in own):
         return
     for folder in _above(target, base):
-        file = folder / FOLDER_FILE
-        if _may_hold_acl(file):
-            raise UsageError(
-                f"{file} says who may read what is below it; ingest {folder}, or put an acl into "
-                f"{base / FOLDER_FILE}."
-            )
+        for file in _folder_files(folder):
+            if may_hold_acl(file):
+                raise UsageError(
+                    f"{file} says who may read what is below it; ingest {folder}, or put an acl "
+                    f"into {base / FOLDER_FILE}."
+                )
 
 
 def _above(target: Path, base: Path) -> Iterable[Path]:
@@ -85,7 +95,16 @@ def _above(target: Path, base: Path) -> Iterable[Path]:
     return dict.fromkeys(folder for folder in (*base.parents, *given) if folder != base)
 
 
-def _may_hold_acl(file: Path) -> bool:
+def _folder_files(folder: Path) -> list[Path]:
+    """The metadata file of a folder, and those that are meant as such and called otherwise."""
+    try:
+        names = {name for name in os.listdir(folder) if meant_for(name) == ""}  # noqa: PTH208 – names
+    except OSError:  # one may go through it and not list it
+        names = set()
+    return [folder / name for name in sorted({*names, FOLDER_FILE})]
+
+
+def may_hold_acl(file: Path) -> bool:
     if not os.path.lexists(file):
         return False
     try:

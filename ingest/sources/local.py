@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from ingest.sources.beside import FOLDER_FILE, is_metadata, load, sidecar, tags, unreadable
+from ingest.acl import Closed
+from ingest.sources.beside import FOLDER_FILE, load, may_hold_acl, sidecar, tags, unreadable
+from ingest.sources.folders import Around, closed, names_of, spelled
 from quarry.errors import ParseError, SourceNotFound
 from quarry.ids import digest
 from quarry.records import DocState, SourceItem
@@ -21,6 +23,11 @@ _REFUSED = {
     "twin": (DocState.FAILED, "Another one has the same name in another spelling; rename one."),
     "hidden": (DocState.UNSUPPORTED, "It is a link to a hidden folder, which is not read."),
     "special": (DocState.UNSUPPORTED, "It is neither a file nor a folder."),
+    "astray": (
+        DocState.FAILED,
+        "It is the metadata of no file; call it NAME.meta.yaml after a file beside it, or "
+        "_meta.yaml for its folder, or remove it.",
+    ),
 }
 """Tags of what is listed so that its end is told, and never read; with that end."""
 
@@ -30,6 +37,14 @@ class LeftOut(SourceItem):
     """Listed so that it can be told, but no document: it is never read and has no state."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doubtful(SourceItem):
+    """A file that metadata files gone astray may be meant for."""
+
+    strays: tuple[Path, ...]
+    """From the outside in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +67,11 @@ class LocalSource:
         if its documents had been deleted.
         """
         if self.root.is_file():
-            yield self._item(self.root, _beside_tags(self.root.parent, ()))
+            yield self._item(self.root, self._around_alone(), {})
             return
         if not self.root.is_dir():
             raise SourceNotFound(f"There is nothing at {self.root} any more; check the path.")
-        yield from self._walk(self.root, ())
+        yield from self._walk(self.root, Around(), {})
 
     def read(self, item: SourceItem) -> bytes:
         """The content of one listed file. Raises ParseError if it cannot or must not be read."""
@@ -72,36 +87,64 @@ class LocalSource:
         Raises ParseError if one of them cannot be used: what it says might be an ACL.
         """
         path = self._home(self._locate(item))
+        strays = item.strays if isinstance(item, _Doubtful) else ()
         merged: dict[str, object] = {}
-        for file in (*(f / FOLDER_FILE for f in self._folders(path.parent)), sidecar(path)):
-            if not os.path.lexists(file):
-                continue
-            if not self._inside(file):
-                raise ParseError(
-                    DocState.FAILED,
-                    f"{file.name} beside it is a link that leads out of the source or nowhere.",
-                )
-            merged.update(load(file))
+        for folder in self._folders(path.parent):
+            merged.update(self._said(folder / FOLDER_FILE))
+            for stray in strays:
+                if stray.parent == folder and (not self._inside(stray) or may_hold_acl(stray)):
+                    merged["acl"] = Closed(
+                        f"{stray.name} may be meant for it and is the metadata of no file; rename "
+                        "or remove that."
+                    )
+        merged.update(self._said(sidecar(path)))
         return merged
+
+    def _said(self, file: Path) -> Mapping[str, object]:
+        if not os.path.lexists(file):
+            return {}
+        if not self._inside(file):
+            raise ParseError(
+                DocState.FAILED,
+                f"{file.name} beside it is a link that leads out of the source or nowhere.",
+            )
+        return load(file)
 
     # ------------------------------------------------------------------------------ listing
 
-    def _walk(self, folder: Path, outer: tuple[str, ...]) -> Iterator[SourceItem]:
-        beside = _beside_tags(folder, outer)
-        found, twins = _by_name(folder)
-        companions = _BEIR_COMPANIONS if _BEIR_CORPUS in found else frozenset()
-        for name, path in sorted(found.items()):
-            kind = self._kind(path)
+    def _walk(self, folder: Path, outer: Around, seen: dict[Path, Around]) -> Iterator[SourceItem]:
+        names = names_of(folder)
+        around = seen[folder] = outer.within(folder, names)
+        companions = _BEIR_COMPANIONS if _BEIR_CORPUS in names.found else frozenset()
+        for name, path in sorted(names.found.items()):
+            kind = "astray" if name in names.strays else self._kind(path)
             if kind in _REFUSED:
                 yield self._refused(path, kind)
             elif name in companions:
                 yield self._left_out(path)
             elif kind == "folder":
-                yield from self._walk(path, beside)
+                yield from self._walk(path, around, seen)
             elif kind == "file":
-                yield self._item(path, beside)
-        for path in twins:
+                yield self._item(path, around, seen)
+        for path in names.twins:
             yield self._refused(path, "twin")
+
+    def _around_alone(self) -> Around:
+        """Around a file that is the target itself, in a folder that need not be listed."""
+        try:
+            names = names_of(self._base)
+        except SourceNotFound:
+            names = None
+        return Around().within(self._base, names)
+
+    def _around(self, folder: Path, seen: dict[Path, Around]) -> Around:
+        """Around the files of a folder that may not have been reached yet."""
+        around = Around()
+        for step in self._folders(folder):
+            if step not in seen:
+                seen[step] = around.within(step, names_of(step))
+            around = seen[step]
+        return around
 
     def _kind(self, path: Path) -> str:
         """`file`, `folder`, why it is refused, or nothing if it is listed elsewhere or gone."""
@@ -113,7 +156,7 @@ class LocalSource:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            raise _closed(path.parent, error) from None
+            raise closed(path.parent, error) from None
         if stat.S_ISREG(mode):
             return "file"
         if not stat.S_ISDIR(mode):
@@ -122,7 +165,7 @@ class LocalSource:
             return "hidden" if self._is_hidden(path.resolve()) else ""
         return "folder"
 
-    def _item(self, path: Path, beside: tuple[str, ...]) -> SourceItem:
+    def _item(self, path: Path, around: Around, seen: dict[Path, Around]) -> SourceItem:
         address = self._address(path)
         try:
             status = path.stat()
@@ -131,11 +174,14 @@ class LocalSource:
             size, tag = 0, "unreadable"
         home = self._home(path)
         if home != path:
-            beside = ()
-            for folder in self._folders(home.parent):
-                beside = _beside_tags(folder, beside)
-        marks = (*beside, *tags(sidecar(home)))
+            around = self._around(home.parent, seen)
+        strays = around.of(home.name)
+        marks = (*around.tags, *chain.from_iterable(map(tags, (sidecar(home), *strays))))
         tag = f"{tag}-{digest(*marks, size=8)}" if marks else tag
+        if strays:
+            return _Doubtful(
+                source=self.name, address=address, uri=address, tag=tag, size=size, strays=strays
+            )
         return SourceItem(source=self.name, address=address, uri=address, tag=tag, size=size)
 
     def _refused(self, path: Path, why: str) -> SourceItem:
@@ -158,7 +204,7 @@ class LocalSource:
 
     def _address(self, path: Path) -> str:
         relative = path.name if path == self.root else path.relative_to(self.root).as_posix()
-        return _spelled(relative)
+        return spelled(relative)
 
     # ------------------------------------------------------------------------------ reading
 
@@ -203,48 +249,6 @@ class LocalSource:
             yield self._base.joinpath(*steps[:depth])
 
 
-def _beside_tags(folder: Path, outer: tuple[str, ...]) -> tuple[str, ...]:
-    found = tags(folder / FOLDER_FILE)
-    return (*outer, folder.name, *found) if found else outer
-
-
-def _by_name(folder: Path) -> tuple[dict[str, Path], list[Path]]:
-    """Paths by the names that addresses have, and those whose name another one has already."""
-    found: dict[str, Path] = {}
-    twins: list[Path] = []
-    for path in _children(folder):
-        name = _spelled(path.name)
-        if name.startswith(".") or is_metadata(name):
-            continue
-        other = found.setdefault(name, path)
-        if other is not path and path.name == name:  # by this one the address is found
-            found[name] = path
-            twins.append(other)
-        elif other is not path:
-            twins.append(path)
-    return found, twins
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise _closed(folder, error) from None
-
-
-def _closed(folder: Path, error: OSError) -> SourceNotFound:
-    why = error.strerror or type(error).__name__
-    return SourceNotFound(
-        f"The folder {folder} cannot be listed ({why}); mend that and run it again."
-    )
-
-
-def _spelled(name: str) -> str:
-    """A name as addresses have it: NFC, and bytes that are no UTF-8 written out."""
-    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return unicodedata.normalize("NFC", text)
-
-
 def _written_out(name: str) -> str:
     """A name with all that is not ASCII in numbers, so that no two spellings are the same."""
     return name.encode("ascii", "backslashreplace").decode("ascii")
@@ -255,7 +259,7 @@ def _child(folder: Path, name: str) -> Path:
     if os.path.lexists(direct):
         return direct
     try:
-        found = [path for path in sorted(folder.iterdir()) if _spelled(path.name) == name]
+        found = [path for path in sorted(folder.iterdir()) if spelled(path.name) == name]
     except OSError as error:
         raise unreadable(error) from None
     if not found:

@@ -126,3 +126,24 @@ def test_the_next_run_gives_the_rights_that_stand_and_embeds_nothing_for_them(
     assert (summary.indexed, summary.embedded) == (2, 1)
     assert acls(world)["b.md"] == ("hr",)
     assert world.is_clean()
+
+
+def test_a_file_whose_sidecar_keeps_its_old_name_is_closed_and_both_are_told(world: World) -> None:
+    world.write("pay.md", "# Pay\n\nzebra\n")
+    world.write("pay.md.meta.yaml", "acl: [hr]\n")
+    world.sync()
+    (world.folder / "pay.md").rename(world.folder / "pay-2026.md")
+    summary = world.sync()
+    assert summary.exit_code == 3
+    told = {failure.uri: failure.reason for failure in summary.failures}
+    assert "pay.md.meta.yaml may be meant for it" in told["pay-2026.md"]
+    assert "metadata of no file" in told["pay.md.meta.yaml"]
+    assert acls(world)["pay-2026.md"] == ()
+    (world.folder / "pay.md.meta.yaml").rename(world.folder / "pay-2026.md.meta.yaml")
+    assert (world.sync().exit_code, acls(world)["pay-2026.md"]) == (0, ("hr",))
+
+
+def test_what_a_stray_sidecar_closes_is_closed_before_anything_is_read(world: World) -> None:
+    world.write("b.meta.yaml", "acl: [hr]\n")
+    stopped_run(world)
+    assert acls(world) == ALL | {"b.md": ()}

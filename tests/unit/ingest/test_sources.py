@@ -262,7 +262,7 @@ def test_the_tag_changes_with_content_sidecar_and_folder_files_and_with_nothing_
     os.utime(sidecar, ns=(2, 2))
     changed()
     write(folder / "a" / "other" / "_meta.yaml", "acl: [public]")
-    write(folder / "other.meta.yaml", "title: B")
+    write(folder / "a" / ".other.md.meta.yaml", "title: B")
     assert only(folder).tag == seen[-1]
 
 
