@@ -25,6 +25,8 @@ class Address:
     """Another writer took some of its documents; it must be read again."""
     state: DocState
     reason: str
+    documents: int
+    """Those that it holds now; what a person deleted is none of them."""
 
     def entry(self, recipe: Recipe) -> SourceEntry:
         item = self.task.item
@@ -34,7 +36,7 @@ class Address:
             tag=item.tag,
             recipe=recipe.of(self.state),
             state=self.state,
-            documents=self.end.documents,
+            documents=self.documents,
             reason=self.reason,
         )
 
@@ -47,6 +49,8 @@ class _Account:
     unchanged: int = 0
     indexed: int = 0
     states: Counter[DocState] = field(default_factory=Counter)
+    away: Counter[DocState] = field(default_factory=Counter)
+    """Those among `states` that stay deleted by hand."""
     reason: str = ""
     failures: list[Failure] = field(default_factory=list)
     conflicts: list[Failure] = field(default_factory=list)
@@ -57,11 +61,18 @@ class _Account:
             self.conflicts.append(Failure(uri=row.uri, state=DocState.FAILED, reason=_TAKEN))
             return
         self.states[row.state] += 1
+        self.away[row.state] += row.away
         self.reason = self.reason or row.reason
         self.unchanged += row.unchanged
         self.indexed += row.state in SERVED and not row.unchanged
+        if row.away and row.state is not DocState.FAILED:
+            return  # it says nothing; a store's refusal of what it says now is worth a word
         if row.state is not DocState.INDEXED and not row.unchanged:
             self.failures.append(Failure(uri=row.uri, state=row.state, reason=row.reason))
+
+    @property
+    def documents(self) -> int:
+        return self.rows - self.away.total()
 
     def outcome(self) -> tuple[DocState, str]:
         """One state for the address: that of its documents, or partial if they differ."""
@@ -179,7 +190,12 @@ class Ledger:
             self._count(account)
         state, reason = account.outcome()
         return Address(
-            task=account.task, end=account.end, conflict=conflict, state=state, reason=reason
+            task=account.task,
+            end=account.end,
+            conflict=conflict,
+            state=state,
+            reason=reason,
+            documents=account.documents,
         )
 
     def _count(self, account: _Account) -> None:
@@ -187,9 +203,9 @@ class Ledger:
         earlier = min(self._indexed_before[account.task.number], account.unchanged)
         self.addresses += 1
         self.bytes += account.task.item.size
-        self.documents += account.rows
+        self.documents += account.documents
         self.unchanged += account.unchanged - earlier
         self.indexed += account.indexed + earlier
-        self.states += account.states
+        self.states += account.states - account.away
         self.states[DocState.FAILED] += len(account.conflicts)
         self.failures += [*account.failures, *account.conflicts]

@@ -113,7 +113,7 @@ class Writer:
 
     def _record_failure(self, work: Work, *, last: bool = False) -> Done:
         try:
-            revisions.record_failure(self._stores, work.base, work.document)
+            row = revisions.record_failure(self._stores, work.base, work.document)
         except Conflict:
             return _done(work, work.document, conflict=True)
         except RowsRejected as error:
@@ -121,7 +121,8 @@ class Writer:
                 return self._record_failure(_bare(_rejected(work, error)), last=True)
             # The summary names it, and the next run reads its address again.
             _log.warning("document_rejected", address=work.document.address)
-        return _done(work, work.document)
+            return _done(work, work.document)
+        return replace(_done(work, work.document), away=row.deleted_by_hand)
 
 
 def _done(work: Work, document: Document, *, conflict: bool = False) -> Done:

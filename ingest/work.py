@@ -54,6 +54,8 @@ class Done:
     unchanged: bool = False
     conflict: bool = False
     """Another writer was faster: nothing was written, and the address must be read again."""
+    away: bool = False
+    """A person deleted it, and it stays so: its address does not hold it."""
     embedded: int = 0
     reused: int = 0
     deleted: int = 0

@@ -118,8 +118,11 @@ def record_failure(stores: Stores, base: Document | None, document: Document) ->
 
     If `base` is live, `state` and `error` of `document` are taken, and what it no longer grants
     ends as in `narrow`: an edit that could not be read as a whole may have taken rights away. An
-    empty ACL closes what is served. Raises Conflict.
+    empty ACL closes what is served. What was deleted by hand stays as it is: a failure is no other
+    content, and a row without the tombstone's mark would let it back. Raises Conflict.
     """
+    if base and base.deleted_by_hand:
+        return base
     failed = document
     if base and base.revision:
         kept = _narrowed(base, document) or base

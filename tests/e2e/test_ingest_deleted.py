@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from quarry.errors import RowsRejected
+from quarry.records import TextRow
+from quarry.stores.sqlite_text import SqliteTextStore
 from tests.e2e.ingest_world import World
 
 TEXT = "# A\n\nThe word is zebra.\n"
@@ -28,6 +31,10 @@ def touch(path: Path) -> None:
 
 def set_acl(world: World) -> None:
     world.overrides["sources"] = {"default": {"default_acl": ["public", "staff"]}}
+
+
+def reject(_: object, rows: Sequence[TextRow]) -> None:
+    raise RowsRejected("SQLite", {row.chunk.row_id: "it is too long" for row in rows})
 
 
 def turn_ocr_off(world: World) -> None:
@@ -73,6 +80,45 @@ def test_it_stays_deleted_when_it_was_empty_for_a_while(world: World) -> None:
         )
         assert world.sync().exit_code == 0
         assert set(world.rows()) == {"b.md", "c.jsonl#2"}
+
+
+def test_it_stays_deleted_when_its_text_gave_nothing_to_serve_for_a_while(world: World) -> None:
+    for text, record in (("\u200d\u2060\n", "\u200d\u2060"), (TEXT, "One.")):
+        world.write("a.md", text)
+        world.write(
+            "c.jsonl", f'{{"_id": "1", "text": "{record}"}}\n{{"_id": "2", "text": "Two."}}\n'
+        )
+        summary = world.sync()
+        assert (summary.exit_code, summary.listed) == (0, 2)
+        assert set(world.rows()) == {"b.md", "c.jsonl#2"}
+        assert (world.sync().listed, world.is_clean()) == (2, True)
+
+
+def test_it_stays_deleted_when_a_store_rejected_it_for_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("a.md", "# A\n\nAnother okapi.\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteTextStore, "upsert", reject)
+        summary = world.sync()
+        assert [each.uri for each in summary.failures] == ["a.md"]
+        assert summary.listed == 2
+    assert "a.md" not in world.rows()
+    world.write("a.md", TEXT)
+    assert world.sync().exit_code == 0
+    assert "a.md" not in world.rows()
+    assert world.is_clean()
+
+
+def test_what_a_store_rejected_comes_back_with_its_other_content_once_it_takes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("a.md", "# A\n\nAnother okapi.\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteTextStore, "upsert", reject)
+        world.sync()
+    assert world.sync().indexed == 1
+    assert world.found("okapi") == {"a.md"}
 
 
 def test_one_whose_update_had_failed_stays_away_with_the_content_that_was_served(

@@ -41,6 +41,20 @@ def test_an_address_is_complete_when_its_end_and_all_its_documents_are_there() -
     assert (entry.state, entry.recipe) == (DocState.INDEXED, recipe.of(DocState.INDEXED))
 
 
+def test_what_stays_deleted_by_hand_counts_for_nothing_and_is_named_if_a_store_failed_it() -> None:
+    books = ledger(task(0))
+    away = [
+        done(0, DocState.EMPTY, away=True, reason="No text was found in it."),
+        done(0, DocState.FAILED, away=True, reason="The store rejected it."),
+    ]
+    (address,) = books.add([done(0), *away, End(task=0, documents=3)])
+    assert address.entry(Recipe(parsers="")).documents == 1
+    summary = books.summary(run_id="r", source="s", unread=Counter(), seconds=0)
+    assert (summary.listed, summary.indexed, summary.failed) == (1, 1, 0)
+    assert summary.by_state == {DocState.INDEXED: 1}
+    assert [failure.reason for failure in summary.failures] == ["The store rejected it."]
+
+
 def test_an_address_takes_the_state_of_its_documents_or_partial_if_they_differ() -> None:
     books = ledger(task(0), task(1), task(2))
     rows = [

@@ -245,6 +245,13 @@ def test_a_failure_of_a_new_document_is_recorded_and_serves_nothing(stores: Stor
     assert shows(stores, None)
 
 
+def test_a_failure_leaves_what_was_deleted_by_hand_as_it_is(stores: Stores) -> None:
+    sync(stores, OLD)
+    tombstone = revisions.bury(stores, row(stores), by_hand=True)
+    sync(stores, replace(NEW, broken=True))
+    assert row(stores) == tombstone
+
+
 @pytest.mark.parametrize(
     ("acl", "kept"),
     [
