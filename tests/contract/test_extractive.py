@@ -130,7 +130,7 @@ class TestExtractive(GeneratorContract):
             "I used my tent on one trip. Can I still return it for a refund?",
             SHOP,
             ["store credit only"],
-            ["full refund"],
+            ["full refund", "parcel"],
         ),
         ("Above what amount do I pay nothing for postage?", SHOP, ["over 75 euros"], []),
         ("Who pays customs duties on a parcel to Norway?", SHOP, ["paid by the customer"], []),

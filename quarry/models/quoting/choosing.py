@@ -6,7 +6,7 @@ away; each stands in the middle of a range in which the outcome is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import regex
 
@@ -41,7 +41,9 @@ _SAME_DOCUMENT = 0.5
 _CLOSE = 0.7
 """A second sentence of the same source is quoted from this share of the first one's score on …"""
 _NEWS = 0.15
-"""… and one of any source if it has so much of the ask that the first has not."""
+"""… and one of any source if it has so much of the ask that the first has not …"""
+_AS_NEAR = 0.8
+"""… and, in another source, this share of its cosine: else it only shares words with the ask."""
 _SAID = 0.25
 """A sentence with less of the ask's own words does not answer more than what a code is."""
 _QUOTES_A_PART = 2
@@ -72,7 +74,8 @@ class Chooser:
 
     def _choose(self, weighed: Weighed, before: Set[str]) -> list[Unit]:
         """The best sentence for one part, and one more if it adds to it."""
-        scores = self._scores(weighed, _candidates(weighed), before)
+        near = self._nearness(weighed, _candidates(weighed))
+        scores = _scores(weighed, near, before)
         order = sorted(scores, key=lambda unit: -scores[unit])
         if not order:
             return []
@@ -83,44 +86,45 @@ class Chooser:
             chosen = [weighed.about[0].units[0]]
         for unit in order:
             close = scores[unit] >= _CLOSE * scores[order[0]] and not order[0].is_row
-            beside = close and unit.source == chosen[0].source
-            if unit not in chosen and (beside or weighed.adds(unit, chosen) >= _NEWS):
+            beside = unit.source == chosen[0].source
+            on_topic = beside or near[unit] >= _AS_NEAR * near.get(chosen[0], 0.0)
+            has_news = on_topic and weighed.adds(unit, chosen) >= _NEWS
+            if unit not in chosen and ((close and beside) or has_news):
                 chosen.append(unit)
             if len(chosen) == _QUOTES_A_PART:
                 break
         return chosen
 
-    def _scores(
-        self, weighed: Weighed, units: Sequence[Unit], before: Set[str]
-    ) -> dict[Unit, float]:
-        near = self._nearness(weighed, units)
-        least = _NEAR * max(near, default=0.0)
-        asked = len(weighed.words)
-        scores = {}
-        for unit, cosine in zip(units, near, strict=True):
-            source = weighed.sources[unit.source]
-            follows = not weighed.codes and source.evidence.document.doc_id in before
-            scores[unit] = (
-                weighed.coverage(unit) * asked / (asked + _TRUST)
-                + weighed.named(unit)
-                + weighed.situation(source)
-                + _NEARNESS * cosine
-                + _SAME_DOCUMENT * follows
-                - _FAR_COST * (cosine < least)
-                - _OPPOSED_COST * weighed.opposed(source)
-                - _TITLE_COST * unit.is_title
-            )
-        return scores
-
-    def _nearness(self, weighed: Weighed, units: Sequence[Unit]) -> list[float]:
+    def _nearness(self, weighed: Weighed, units: Sequence[Unit]) -> dict[Unit, float]:
         """Cosine of question and sentence, alone and under its header, mean of both."""
         if self._embedder is None or not units:
-            return [0.0] * len(units)
+            return dict.fromkeys(units, 0.0)
         headers = [weighed.sources[unit.source].evidence.chunk.header for unit in units]
         headed = [embedded_text(h, unit.text) for h, unit in zip(headers, units, strict=True)]
         vectors = self._embedder.embed_documents([*(unit.text for unit in units), *headed])
         cosines = vectors @ self._embedder.embed_question(weighed.part.text)
-        return [float(c) for c in (cosines[: len(units)] + cosines[len(units) :]) / 2]
+        means = (cosines[: len(units)] + cosines[len(units) :]) / 2
+        return {unit: float(mean) for unit, mean in zip(units, means, strict=True)}
+
+
+def _scores(weighed: Weighed, near: Mapping[Unit, float], before: Set[str]) -> dict[Unit, float]:
+    least = _NEAR * max(near.values(), default=0.0)
+    asked = len(weighed.words)
+    scores = {}
+    for unit, cosine in near.items():
+        source = weighed.sources[unit.source]
+        follows = not weighed.codes and source.evidence.document.doc_id in before
+        scores[unit] = (
+            weighed.coverage(unit) * asked / (asked + _TRUST)
+            + weighed.named(unit)
+            + weighed.situation(source)
+            + _NEARNESS * cosine
+            + _SAME_DOCUMENT * follows
+            - _FAR_COST * (cosine < least)
+            - _OPPOSED_COST * weighed.opposed(source)
+            - _TITLE_COST * unit.is_title
+        )
+    return scores
 
 
 def _candidates(weighed: Weighed) -> list[Unit]:
