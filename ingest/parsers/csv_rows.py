@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ingest.acl import means_acl
 from ingest.parsers.csv_header import Cut, check_header, cut_of
 from quarry.errors import ParseError
 from quarry.records import DocState
@@ -46,7 +47,19 @@ def csv_rows(text: str, *, tabs: bool) -> Iterator[Row]:
     header = next(rows, Row(line=1))
     check_header(header.cells, text)
     yield header
-    yield from rows
+    # A comma too many moves all cells behind it, and so an acl that any cell is before.
+    can_move = any(map(means_acl, header.cells[1:]))
+    for row in rows:
+        has_more = any(cell.strip() for cell in row.cells[len(header.cells) :])
+        yield _moved(row.line) if can_move and has_more else row
+
+
+def _moved(line: int) -> Row:
+    fault = (
+        f"Line {line} has more cells than the header, so it is not known which of them is its acl; "
+        "put quotes round each cell that holds the delimiter."
+    )
+    return Row(line, fault=fault)
 
 
 class _Rows:

@@ -98,6 +98,31 @@ def test_an_acl_in_the_text_of_a_cell_or_far_below_is_none_of_the_header() -> No
     assert len(read("id,text\n" + "1,x\n" * 20 + "2,acl\n")) == 21
 
 
+@pytest.mark.parametrize("header", ["id,text,acl", "id,acl,text", "id,text,acls"])
+def test_a_row_of_more_cells_than_the_header_is_not_read_since_any_may_be_its_acl(
+    header: str,
+) -> None:
+    rows = list(
+        parse_csv(f"{header}\n1,hr,hr\n2,salaries, public,hr\n3,hr,hr,\n".encode(), tabs=False)
+    )
+    assert [(row.record, row.is_unread) for row in rows] == [
+        ("1", False),
+        ("line-3", True),
+        ("3", False),
+    ]
+    assert rows[1].reason == (
+        "Line 3 has more cells than the header, so it is not known which of them is its acl; put "
+        "quotes round each cell that holds the delimiter."
+    )
+    assert document_fields(rows[2], {}, OPEN).acl in {("hr",), ()}
+
+
+@pytest.mark.parametrize("header", ["id,text", "acl,id,text"])
+def test_where_no_acl_can_be_moved_it_is_read(header: str) -> None:
+    row = "hr,1,Hello, world" if header.startswith("acl") else "1,Hello, world"
+    assert [name for name, *_ in read(f"{header}\n{row}\n")] == ["1"]
+
+
 @given(
     st.sampled_from(",;\t|"),
     st.permutations(["id", "acl", "text", "note"]),
