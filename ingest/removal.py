@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from ingest.ledger import Ledger
 from quarry import revisions
+from quarry.attempts import BATCH_ROWS
 from quarry.entries import documents_of, names_of
 from quarry.errors import Conflict, UsageError
 from quarry.ports import Catalog
@@ -44,6 +46,17 @@ def sweep(stores: Stores, documents: Iterable[Document]) -> bool:
         else:
             all_gone = False
     return all_gone
+
+
+def sweep_hidden(stores: Stores, source: str, address: str) -> None:
+    """Deletes the rows that are left of an address's tombstones."""
+    rows = documents_of(stores.catalog, source, address)
+    hidden = (document for document in rows if document.state is DocState.DELETED)
+    while batch := list(islice(hidden, BATCH_ROWS)):
+        names = [document.doc_id for document in batch]
+        refs = [*stores.text.row_refs(names), *stores.vectors.row_refs(names)]
+        held = {ref.doc_id for ref in refs}
+        sweep(stores, [document for document in batch if document.doc_id in held])
 
 
 def delete(

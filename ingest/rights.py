@@ -1,4 +1,5 @@
-"""Rights that were taken away end first: before a run parses, embeds or writes a document.
+"""Rights that were taken away end first: before a run parses, embeds or writes a document. So do
+records that their file does not hold any more.
 
 What a document grants is told by the settings of its source, the metadata beside it, and what it
 says of itself: front matter, for which no parser is needed, or the fields of a record. So what was
@@ -7,13 +8,14 @@ closed does not stay open while scans are read for hours, or because the embedde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from ingest.documents import document_of
+from ingest.ledger import Ledger
 from ingest.parsers.decoding import decode
 from ingest.parsers.front_matter import front_matter
 from ingest.parsers.remains import own_metadata
@@ -43,9 +45,11 @@ class _Known:
 
 
 class Rights:
-    """Takes away at once what the addresses that a run is about to read no longer grant.
+    """Takes away at once what the addresses that a run is about to read no longer grant, or hold.
 
     It gives nobody new rights. `parser` makes the parser of files of records, when one is needed.
+    `is_mass_delete` says of a count of documents that are gone, and of all that were there, whether
+    they have to be kept.
     """
 
     def __init__(
@@ -54,23 +58,28 @@ class Rights:
         sources: Sequence[Source],
         settings: Settings,
         parser: Callable[[], Parser],
+        *,
+        ledger: Ledger,
+        is_mass_delete: Callable[[int, int], bool],
     ) -> None:
         self._stores = stores
         self._sources = sources
         self._settings = settings
         self._make_parser = parser
+        self._ledger = ledger
+        self._is_mass_delete = is_mass_delete
         self._parser: Parser | None = None
 
-    def narrow(self, tasks: Sequence[Task]) -> None:
-        """Raises StoreError."""
+    def narrow(self, tasks: Sequence[Task]) -> list[Task]:
+        """Those whose records it hid: their rows are to be swept at the end. Raises StoreError."""
         for batch in batches([task for task in tasks if not task.several]):
             named = {ids.doc_id(t.item.source, t.item.address): t for t in batch}
             for doc_id, row in self._stores.catalog.get(named).items():
                 if _is_open(row):
                     self._narrow(row, self._told(named[doc_id]))
-        for task in tasks:
-            if task.several and any(map(_is_open, self._rows(task))):
-                self._narrow_records(task)
+        several = (task for task in tasks if task.several)
+        looked_at = (task for task in several if any(map(_is_open, self._rows(task))))
+        return [task for task in looked_at if self._narrow_records(task)]
 
     # ------------------------------------------------------------------------------- files
 
@@ -88,7 +97,8 @@ class Rights:
 
     # ----------------------------------------------------------------------------- records
 
-    def _narrow_records(self, task: Task) -> None:
+    def _narrow_records(self, task: Task) -> bool:
+        """Whether it hid some."""
         known = _Known()
         reached: set[str] = set()
         try:
@@ -99,13 +109,40 @@ class Rights:
                 for doc_id, row in self._stores.catalog.get(batch).items():
                     self._narrow(row, batch[doc_id])
             if not known.has_unread:
-                return
+                return bool(reached) and self._hide(task, reached)
             left = self._document(task, known, None)
         except Exception as error:  # as above
             left = self._document(task, known, self._remains(task, known, error, is_records=True))
         for row in self._rows(task):
             if row.doc_id not in reached:
                 self._narrow(row, left)
+        return False
+
+    def _hide(self, task: Task, reached: Collection[str]) -> bool:
+        """Hides what a file that was read whole holds no more; rows stay, for texts that moved."""
+        there = gone = 0
+        for row in self._present(task):
+            there += 1
+            gone += row.doc_id not in reached
+        if not gone or self._is_mass_delete(gone, there):
+            return False
+        self._reread(task)
+        for row in self._present(task):
+            if row.doc_id in reached:
+                continue
+            try:
+                revisions.bury(self._stores, row)
+                self._ledger.add_deleted(row.uri, row.chunk_count)
+            except Conflict:  # the reading decides on what the other writer made of it
+                _log.info("hiding_lost", address=row.address)
+        return True
+
+    def _reread(self, task: Task) -> None:
+        """Though this run stops, and its file is put back as it was: what is hidden returns."""
+        catalog = self._stores.catalog
+        entry = catalog.entry(task.item.source, task.item.address)
+        if entry:
+            catalog.put_entry(replace(entry, tag=""))
 
     def _records(self, task: Task, known: _Known) -> Iterator[Document]:
         self._parser = self._parser or self._make_parser()
@@ -155,6 +192,9 @@ class Rights:
 
     def _rows(self, task: Task) -> Iterator[Document]:
         return documents_of(self._stores.catalog, task.item.source, task.item.address)
+
+    def _present(self, task: Task) -> Iterator[Document]:
+        return (row for row in self._rows(task) if row.state is not DocState.DELETED)
 
 
 def _is_open(row: Document) -> bool:

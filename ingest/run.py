@@ -87,6 +87,8 @@ class Run:
         self._known: list[Known] = []
         self._plans: list[Plan] = []
         self._tasks: list[Task] = []
+        self._hidden: set[int] = set()
+        """Tasks of files of which records were hidden before they were read."""
         self._unread: Counter[DocState] = Counter()
         self._overdue = False
         """Whether the retention of something has ended."""
@@ -183,6 +185,7 @@ class Run:
                 self._read(index, pipeline)
             self._report("finishing")
             self._sweep_vanished(index.stores)
+            self._sweep_records(index.stores)
             retention.expire(index.stores)
             index.stores.text.publish()
             index.stores.vectors.flush()
@@ -205,7 +208,18 @@ class Run:
             self._begin(stores)
             for plan in self._plans:
                 removal.hide(stores, _vanished(stores, plan), self._ledger)
-            self._rights(stores).narrow(self._tasks)
+            self._narrow(stores, self._tasks)
+
+    def _narrow(self, stores: Stores, tasks: Sequence[Task]) -> None:
+        rights = Rights(
+            stores,
+            self._sources(),
+            self._settings,
+            self._parser,
+            ledger=self._ledger,
+            is_mass_delete=self._is_suspicious,
+        )
+        self._hidden.update(task.number for task in rights.narrow(tasks))
 
     def _begin(self, stores: Stores) -> None:
         """Comes before any other change of a generation; a second time it changes nothing."""
@@ -218,6 +232,14 @@ class Run:
                 rows = removal.of_addresses(stores.catalog, plan.source, [address])
                 if removal.sweep(stores, rows):  # else the next run tries again
                     stores.catalog.delete_entry(plan.source, address)
+
+    def _sweep_records(self, stores: Stores) -> None:
+        """Of those that this run has hidden, or one before it that did not come to its end."""
+        unfinished = {before.source for before in self._known if before.unfinished}
+        for task in self._tasks:
+            item = task.item
+            if task.number in self._hidden or (task.several and item.source in unfinished):
+                removal.sweep_hidden(stores, item.source, item.address)
 
     def _index(self) -> AbstractContextManager[Index]:
         return writable_index(self._settings) if self._tasks else existing_index(self._settings)
@@ -233,7 +255,7 @@ class Run:
         tasks = self._tasks
         for last in (False, True):
             if last:
-                self._rights(index.stores).narrow(tasks)
+                self._narrow(index.stores, tasks)
             self._ledger.expect(tasks, last=last)
             again: list[Task] = []
             for rows in pipeline.run(config, tasks):
@@ -249,9 +271,6 @@ class Run:
 
     def _sources(self) -> tuple[Source, ...]:
         return tuple(source for group in self._groups for source in group.sources)
-
-    def _rights(self, stores: Stores) -> Rights:
-        return Rights(stores, self._sources(), self._settings, self._parser)
 
     def _parser(self) -> Parser:
         from ingest.parsers.sandbox import ParserPool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -147,3 +148,74 @@ def test_what_a_stray_sidecar_closes_is_closed_before_anything_is_read(world: Wo
     world.write("b.meta.yaml", "acl: [hr]\n")
     stopped_run(world)
     assert acls(world) == ALL | {"b.md": ()}
+
+
+# -------------------------------------------------------------------------- records that are gone
+
+MANY = "".join(f'{{"_id": "{n}", "text": "Word{n}."}}\n' for n in range(30))
+
+
+def records(world: World) -> set[str]:
+    return {uri for uri, row in world.rows().items() if row.revision and "#" in uri}
+
+
+def without(*numbers: int) -> str:
+    return "".join(f'{{"_id": "{n}", "text": "Word{n}."}}\n' for n in range(30) if n not in numbers)
+
+
+def test_a_record_that_its_file_holds_no_more_is_hidden_though_the_embedder_fails(
+    world: World,
+) -> None:
+    world.write("d.jsonl", '{"_id": "2", "text": "Two."}\n')
+    for _ in range(2):
+        stopped_run(world)
+        assert records(world) == {"d.jsonl#2"}
+        assert world.found("one") == set()
+    summary = world.sync()
+    assert (summary.exit_code, summary.deleted) == (0, 0)
+    assert world.is_clean()  # the rows of what an earlier run had hidden are swept
+    with world.stores() as stores:
+        assert stores.text.count() == len(world.rows())
+
+
+def test_a_run_that_goes_through_hides_sweeps_and_counts_it_once(world: World) -> None:
+    world.write("d.jsonl", '{"_id": "2", "text": "Two."}\n')
+    summary = world.sync()
+    assert (summary.deleted, summary.deleted_uris) == (1, ("d.jsonl#1",))
+    assert records(world) == {"d.jsonl#2"}
+    assert world.is_clean()
+
+
+def test_a_hidden_record_returns_if_its_file_is_put_back_as_it_was(world: World) -> None:
+    path = world.folder / "d.jsonl"
+    before = path.stat()
+    text = path.read_text()
+    world.write("d.jsonl", '{"_id": "2", "text": "Two."}\n')
+    stopped_run(world)
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert world.sync().exit_code == 0
+    assert records(world) == {"d.jsonl#1", "d.jsonl#2"}
+    assert world.is_clean()
+
+
+def test_records_that_are_suspiciously_many_stay_when_the_embedder_fails(world: World) -> None:
+    world.write("m.jsonl", MANY)
+    world.sync()
+    world.write("m.jsonl", without(*range(11)))
+    stopped_run(world)
+    assert len(records(world)) == 32
+    assert world.sync().exit_code == 3
+    assert len(records(world)) == 32
+    world.write("m.jsonl", without(*range(10)))
+    stopped_run(world)
+    assert len(records(world)) == 22
+
+
+@pytest.mark.parametrize("text", ["", '{"_id": "2", "text": "Two."}\n{"_id": "1"'])
+def test_what_a_file_that_was_not_read_whole_may_hold_is_not_hidden(
+    world: World, text: str
+) -> None:
+    world.write("d.jsonl", text)
+    stopped_run(world)
+    assert records(world) == {"d.jsonl#1", "d.jsonl#2"}
