@@ -7,7 +7,7 @@ cannot be read as fields, or does not end, fails unless it is plainly prose belo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
@@ -37,7 +37,7 @@ _ACL = r"[\"']?(?:acls?|access[ _-]?(?:control[ _-]?)?lists?)\b[\"']?"
 _NAMES_ACL = re.compile(
     rf"(?:^|[{{,]){_PROPERTIES}{_ACL}\s*[:=]"
     rf"|\?\s+{_PROPERTIES}{_ACL}"
-    r"|\"[^\"\n]*\\[uUx][^\"\n]*\"\s*:",  # a key that is spelled by codes may be any
+    r"|\"(?=[^\"\n]*\\[uUx])[^\"\n]*\"\s*:",  # a key that is spelled by codes may be any
     re.I | re.M,
 )
 _NO_END = (
@@ -77,9 +77,11 @@ def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
     try:
         fields = read_mapping(found.text)
     except ValueError as error:
-        if _is_prose(found.text):
-            return {}, 0
-        raise ParseError(DocState.FAILED, f"Its front matter {error}") from None
+        if not _is_prose(found.text):
+            raise ParseError(DocState.FAILED, f"Its front matter {error}") from None
+        fields = {}
+    if not fields and _begins_again(text[found.body :]):
+        raise ParseError(DocState.FAILED, _NO_BEGINNING)
     return fields, found.body if fields else 0
 
 
@@ -112,11 +114,23 @@ def _found(text: str) -> _Found | None:
 
 def _is_almost_one(text: str) -> bool:
     """Whether an ACL stands below a first line that is meant to open front matter, and does not."""
-    lines = filter(None, (visible(line).strip() for line in text.splitlines()))
-    if not _ALMOST_OPENS.fullmatch(next(lines, "")):
-        return False
-    below = takewhile(lambda line: not _ALMOST_OPENS.fullmatch(line), islice(lines, _ALMOST_LINES))
-    return _NAMES_ACL.search("\n".join(below)) is not None
+    lines = _said(text)
+    return bool(_ALMOST_OPENS.fullmatch(next(lines, ""))) and _names_acl(lines)
+
+
+def _begins_again(text: str) -> bool:
+    """Whether fields with an ACL follow at once on lines that open and close none."""
+    return bool(_IS_FIELD.match(next(_said(text), ""))) and _names_acl(_said(text))
+
+
+def _said(text: str) -> Iterator[str]:
+    return filter(None, (visible(line).strip() for line in text.splitlines()))
+
+
+def _names_acl(lines: Iterator[str]) -> bool:
+    """Whether it is named before the next line that would open or close front matter."""
+    upper = takewhile(lambda line: not _ALMOST_OPENS.fullmatch(line), islice(lines, _ALMOST_LINES))
+    return _NAMES_ACL.search("\n".join(upper)) is not None
 
 
 def _is_prose(text: str) -> bool:

@@ -60,6 +60,8 @@ REFUSED = {
     "dash of a keyboard": "\u2014--\nacl: [staff]\n---\n",
     "TOML": "+++\ntitle = 'x'\nacl = ['staff']\n+++\n",
     "JSON of Hugo": ';;;\n{"acl": ["staff"]}\n;;;\n',
+    "behind an empty one": "---\n---\nacl: [staff]\n---\n",
+    "behind prose": "---\nJust a line.\n---\ntitle: x\nacl: [staff]\n---\n",
     "misspelt": "---\n*x\naccess_list: [staff]\n---\n",
     "open, without an ACL": "---\ntitle: never closed\n",
 }
@@ -76,6 +78,7 @@ PROSE = {
     "picture in its line": "--- ![Logo](logo.png)\n\n---\n",
     "program in its line": "---yaml\nAn acl: is\n---\n",
     "of other signs, an ACL behind": "+++\nx = 1\n+++\n\nacl: it is\n",
+    "fields far behind a break": "---\nJust a line.\n---\n\n# A\n\nacl: it is\n",
     "two dashes": "-- What follows\n\nacl: it is\n",
     "no directive": "%TODO\n\n---\n\nText\n",
     "longer rule": "----\nAn acl: here\n----\n",
@@ -104,6 +107,14 @@ def test_prose_below_a_thematic_break_is_text(text: str) -> None:
     document = parse_markdown(text)
     assert document.metadata == {}
     assert document.blocks
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "line", ['"' + "\\u" * 100_000, "x! " * 100_000, "[" * 100_000, " " * 10**6]
+)
+def test_a_long_line_is_looked_at_in_a_moment(line: str) -> None:
+    assert parse_markdown(f"--- {line}\n\nText\n").blocks
 
 
 def test_what_is_wrong_with_it_is_told() -> None:
