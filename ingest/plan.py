@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from ingest.sources import LeftOut
-from quarry.entries import MARK, UNFINISHED, documents_of, lost, orphan, shortfalls
+from quarry.entries import MARK, UNFINISHED, documents_of, lost, mark, orphan, present, shortfalls
 from quarry.errors import UsageError
 from quarry.ids import digest
 from quarry.ports import Catalog
@@ -63,8 +63,11 @@ class Known:
     entries: Mapping[str, SourceEntry] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
     """Where it was read from; empty: never."""
+    there: int = 0
+    """Documents that the catalog has of it, tombstones not counted."""
     unfinished: bool = False
-    """The last run did not come to its end: there may be documents without an entry."""
+    """The last run did not come to its end, or the source's own entry is lost: there may be
+    documents without an entry."""
 
     @property
     def documents(self) -> int:
@@ -90,34 +93,26 @@ class Plan:
 
 def known(catalog: Catalog, source: str) -> Known:
     found = {entry.address: entry for entry in catalog.entries(source)}
-    mark = found.pop(MARK, None)
-    if mark is None:
-        return Known(source=source, entries=found)
+    own = found.pop(MARK, None)
+    there = present(catalog, source)
+    if own is None:
+        return Known(source=source, entries=found, there=there, unfinished=there > 0)
     return Known(
         source=source,
         entries=found,
-        origins=_origins(mark),
-        unfinished=mark.recipe == UNFINISHED,
+        there=there,
+        origins=_origins(own),
+        unfinished=own.recipe == UNFINISHED,
     )
 
 
 def put_mark(catalog: Catalog, source: str, origins: Sequence[str], *, unfinished: bool) -> None:
     """Remembers where a source is read from, and whether a run over it is under way."""
-    catalog.put_entry(
-        SourceEntry(
-            source=source,
-            address=MARK,
-            tag=digest(*origins),
-            recipe=UNFINISHED if unfinished else "",
-            state=DocState.INDEXED,
-            documents=0,
-            reason="\n".join(origins),
-        )
-    )
+    catalog.put_entry(mark(source, origins, unfinished=unfinished))
 
 
-def _origins(mark: SourceEntry) -> tuple[str, ...]:
-    return tuple(mark.reason.split("\n"))
+def _origins(own: SourceEntry) -> tuple[str, ...]:
+    return tuple(own.reason.split("\n"))
 
 
 def check_origins(before: Known, origins: Sequence[str], *, named: bool) -> None:
@@ -157,15 +152,15 @@ def check_renamed(catalog: Catalog, plan: Plan, origins: Sequence[str]) -> None:
     """
     listed = {item.address for item in plan.read}
     for name in catalog.sources():
-        mark = catalog.entry(name, MARK)
-        if name == plan.source or mark is None or any(map(_is_there, _origins(mark))):
+        own = catalog.entry(name, MARK)
+        if name == plan.source or own is None or any(map(_is_there, _origins(own))):
             continue
         had = [entry.address for entry in catalog.entries(name) if entry.documents]
         same = sum(address in listed for address in had)
         if had and 2 * same >= len(had):
             raise UsageError(
                 f"{same} of the {len(had)} files of the source {name}, whose place "
-                f"{_origins(mark)[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
+                f"{_origins(own)[0]} is gone, are in {origins[0]}; pass --source {name} --moved "
                 f"if they have moved there, or --source {plan.source} to have both."
             )
 
@@ -177,10 +172,10 @@ def check_within(catalog: Catalog, source: str, origins: Sequence[str]) -> None:
     """
     places = list(filter(os.path.isabs, origins))
     for name in catalog.sources():
-        mark = catalog.entry(name, MARK)
-        if name == source or mark is None:
+        own = catalog.entry(name, MARK)
+        if name == source or own is None:
             continue
-        for place, other in product(places, filter(os.path.isabs, _origins(mark))):
+        for place, other in product(places, filter(os.path.isabs, _origins(own))):
             if Path(place).is_relative_to(other):
                 raise UsageError(
                     f"{place} is in {other}, which is the source {name}; run: quarry ingest "
@@ -253,8 +248,9 @@ def is_mass_delete(gone: int, documents: int, settings: IngestSettings) -> bool:
 
 
 def with_orphans(catalog: Catalog, before: Known) -> Known:
-    """After an unfinished run: adds the addresses that only the catalog's documents tell of."""
-    if not before.unfinished:
+    """Adds the addresses that only the catalog's documents tell of: after an unfinished run, or if
+    there are more documents than the entries count."""
+    if not before.unfinished and before.there <= before.documents:
         return before
     entries = dict(before.entries)
     for document in documents_of(catalog, before.source):
@@ -265,12 +261,12 @@ def with_orphans(catalog: Catalog, before: Known) -> Known:
     return replace(before, entries=entries)
 
 
-def with_lost(catalog: Catalog, before: Known, documents: int) -> Known:
+def with_lost(catalog: Catalog, before: Known) -> Known:
     """Marks the entries whose documents the catalog has lost, so that they are read again.
 
-    `documents`: all that the catalog has. Only if these are too few, each entry is looked at.
+    Only if the source has too few documents, each entry is looked at.
     """
-    if documents >= before.documents:
+    if before.there >= before.documents:
         return before
     entries = dict(before.entries)
     for each in shortfalls(catalog, before.source):

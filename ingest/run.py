@@ -40,7 +40,7 @@ from ingest.summary import Failure, Omission, ProgressCallback, RunSummary
 from ingest.targets import Group
 from ingest.work import Done, End, Task
 from quarry import retention
-from quarry.ports import Catalog, Parser, Source
+from quarry.ports import Parser, Source
 from quarry.records import DocState, Document, SourceItem
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, utc_now
@@ -123,12 +123,11 @@ class Run:
         with live_catalog(self._settings) as catalog:
             if catalog:
                 self._overdue = retention.overdue(catalog, self._settings.stores, now=utc_now())
-            documents = _documents(catalog) if catalog else 0
             for group in self._groups:
                 before = known(catalog, group.name) if catalog else Known(source=group.name)
                 check_origins(before, group.origins, named=named or moved)
                 if catalog:
-                    before = with_orphans(catalog, with_lost(catalog, before, documents))
+                    before = with_lost(catalog, with_orphans(catalog, before))
                 plan = self._compared(group, before)
                 if catalog and not (before.origins or named):
                     check_within(catalog, group.name, group.origins)
@@ -310,12 +309,6 @@ class Run:
 def run_id() -> str:
     """Sortable by time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-
-
-def _documents(catalog: Catalog) -> int:
-    """All that it has, tombstones not counted."""
-    counts = catalog.counts()
-    return sum(counts.values()) - counts.get(DocState.DELETED, 0)
 
 
 def _vanished(stores: Stores, plan: Plan) -> Iterator[Document]:

@@ -1,13 +1,15 @@
 """What the entries of a source say it holds, against the documents that the catalog has of it.
 
 An entry outlives the rows that it counts if a catalog is emptied or put back from an older copy.
-By the entry alone its address would never be read again.
+By the entry alone its address would never be read again. Documents outlive their entry if entries
+are lost, and nobody would notice that their address is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from quarry import ids
@@ -55,6 +57,20 @@ def shortfalls(catalog: Catalog, source: str) -> Iterator[Shortfall]:
                 yield Shortfall(entry, live)
 
 
+def mark(source: str, origins: Sequence[str] = (), *, unfinished: bool) -> SourceEntry:
+    """The entry of the source itself: where it is read from, and whether a run over it is under
+    way. While it is, documents may have no entry yet."""
+    return SourceEntry(
+        source=source,
+        address=MARK,
+        tag=ids.digest(*origins),
+        recipe=UNFINISHED if unfinished else "",
+        state=DocState.INDEXED,
+        documents=0,
+        reason="\n".join(origins),
+    )
+
+
 def lost(entry: SourceEntry, there: int) -> SourceEntry:
     """The entry of an address that has to be read again, whatever its change mark says.
 
@@ -75,6 +91,36 @@ def orphan(document: Document) -> SourceEntry:
     )
 
 
+def orphans(catalog: Catalog, source: str) -> Iterator[SourceEntry]:
+    """Entries for the addresses that have none though documents of them are there.
+
+    None while a run is unfinished, which commits documents before it writes their entry. It looks
+    at every document: ask where there are more than the entries count.
+    """
+
+    @lru_cache(_PAGE)
+    def has_entry(address: str) -> bool:
+        return catalog.entry(source, address) is not None
+
+    found: set[str] = set()
+    for document in documents_of(catalog, source):
+        address = document.address
+        if document.state is DocState.DELETED or address in found or has_entry(address):
+            continue
+        if is_unfinished(catalog, source):
+            return
+        live, _ = _counted(documents_of(catalog, source, address))
+        if live:  # another run may have deleted it meanwhile
+            found.add(address)
+            yield replace(orphan(document), documents=live)
+
+
+def present(catalog: Catalog, source: str) -> int:
+    """Documents that the catalog has of a source, tombstones not counted."""
+    counts = catalog.counts(source=source)
+    return sum(counts.values()) - counts.get(DocState.DELETED, 0)
+
+
 def documents_of(catalog: Catalog, source: str = "", address: str = "") -> Iterator[Document]:
     """Catalog rows of all sources, of one, or of one address; tombstones included."""
     after = ""
@@ -89,8 +135,8 @@ def names_of(document: Document) -> tuple[str, str, str]:
 
 
 def is_unfinished(catalog: Catalog, source: str) -> bool:
-    mark = catalog.entry(source, MARK)
-    return mark is not None and mark.recipe == UNFINISHED
+    own = catalog.entry(source, MARK)
+    return own is not None and own.recipe == UNFINISHED
 
 
 def _doc_id(entry: SourceEntry) -> str:

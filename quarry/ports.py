@@ -306,7 +306,9 @@ class Catalog(Protocol):
         """Rows in the order of doc_id, from the first one greater than `after`."""
         ...
 
-    def counts(self) -> dict[DocState, int]: ...
+    def counts(self, *, source: str = "") -> dict[DocState, int]:
+        """Rows by state, tombstones included: of all sources or of one."""
+        ...
 
     def history(self, doc_id: str) -> list[Document]:
         """Committed snapshots of a document, oldest first; the last one is its row.

@@ -1,8 +1,8 @@
 """Compares catalog, text rows and vectors, names every difference, and mends what can be mended.
 
 First the documents, in the order of their ids: the rows of a few at a time are read from both
-stores and held against the catalog. Then the entries, for documents that the catalog has lost.
-Then all rows of both stores, in their order, for those of documents that the catalog does not know.
+stores and held against the catalog. Then the entries, for documents that the catalog has lost, and for those that have no entry. Then
+all rows of both stores, in their order, for those of documents that the catalog does not know.
 Memory holds one page of each, and grows only with the addresses that must be read again.
 
 It is right while others write: a document that moved between two reads is looked at again.
@@ -17,11 +17,11 @@ from itertools import groupby
 
 from quarry import ids, retention
 from quarry.access.compile import labels_of
-from quarry.entries import shortfalls
+from quarry.entries import orphans, present, shortfalls
 from quarry.errors import Conflict, StoreLost
 from quarry.past import revisions_of, visible
 from quarry.ports import TextStore, VectorStore
-from quarry.records import DocState, Document, Kept, RowRef
+from quarry.records import DocState, Document, Kept, RowRef, SourceEntry
 from quarry.stores.factory import Stores
 from quarry.stores.memory import MemoryTextStore, MemoryVectorStore
 from quarry.verify_repair import Facts, Repairer, address_of, needs_reading
@@ -85,6 +85,8 @@ class _Check:
         self._book = book
         self._repairer = repairer
         self._kept = kept
+        self._sources: set[str] = set()
+        """Those that documents are of; they may have no entries."""
         self._lost = False
         """Whether the catalog lost documents, whose rows may be among those of none."""
 
@@ -95,6 +97,7 @@ class _Check:
         for page in _pages(self._stores):
             self._look(page, LOOKS)
             self._book.documents += len(page)
+            self._sources |= {row.source for row in page if row.state is not DocState.DELETED}
             self._book.tell("documents", self._book.documents, total)
 
     def _look(self, page: Sequence[Document], looks: int) -> None:
@@ -139,16 +142,21 @@ class _Check:
 
     def entries(self) -> None:
         catalog = self._stores.catalog
-        for source in catalog.sources():
+        for source in sorted(self._sources.union(catalog.sources())):
+            counted = sum(entry.documents for entry in catalog.entries(source))
             for found in shortfalls(catalog, source):
                 self._lost = True
-                address = found.entry.address
-                lost = Difference(
-                    kind=Kind.LOST_DOCUMENTS, doc_id="", uri=address, text_rows=0, vector_rows=0
-                )
-                self._book.note([lost], reread=Reread(source=source, address=address))
-                if self._repairer:
-                    self._repairer.mark_lost(found)
+                counted -= found.entry.documents - found.there
+                self._note_address(Kind.LOST_DOCUMENTS, found.entry, found.there)
+            if present(catalog, source) > counted:
+                for entry in orphans(catalog, source):
+                    self._note_address(Kind.DOCUMENTS_WITHOUT_ENTRY, entry, entry.documents)
+
+    def _note_address(self, kind: Kind, entry: SourceEntry, there: int) -> None:
+        found = Difference(kind=kind, doc_id="", uri=entry.address, text_rows=0, vector_rows=0)
+        self._book.note([found], reread=Reread(source=entry.source, address=entry.address))
+        if self._repairer:
+            self._repairer.mark_address(entry, there)
 
     # ----------------------------------------------------------------------------- by row
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from quarry import ids, revisions
 from quarry.attempts import commit_row, delete_rows
-from quarry.entries import LOST, Shortfall, documents_of, lost, orphan
-from quarry.records import DocState, Document, RowRef
+from quarry.entries import LOST, documents_of, lost, orphan
+from quarry.records import DocState, Document, RowRef, SourceEntry
 from quarry.stores.factory import Stores
 from quarry.verify_report import Kind, Reread
 
@@ -109,9 +109,10 @@ class Repairer:
             catalog.put_entry(lost(entry, live))
         return address
 
-    def mark_lost(self, found: Shortfall) -> None:
-        """Makes the next ingest read an address of which the catalog lost documents."""
-        self._stores.catalog.put_entry(lost(found.entry, found.there))
+    def mark_address(self, entry: SourceEntry, there: int) -> None:
+        """Makes the next ingest read an address of which the catalog lost documents or the entry,
+        or delete what is left of it if it is gone. `there`: documents that are left."""
+        self._stores.catalog.put_entry(lost(entry, there))
 
 
 def needs_reading(facts: Facts, kinds: Collection[Kind]) -> bool:

@@ -37,6 +37,9 @@ class Kind(StrEnum):
     LOST_DOCUMENTS = "lost_documents"
     """An address of which the catalog has fewer documents than its last reading gave: the catalog
     was emptied, or put back from an older copy. Counted by address."""
+    DOCUMENTS_WITHOUT_ENTRY = "documents_without_entry"
+    """An address that has documents and no entry: that it is gone, no ingest would notice. Counted
+    by address."""
     OLD_LABELS = "old_labels"
     """Rows carry the labels from before an ACL was narrowed; the catalog keeps readers out."""
 
@@ -77,7 +80,8 @@ class VerifyReport:
     text_rows: int
     vector_rows: int
     found: Mapping[str, int]
-    """Differences by kind, counted by document; `lost_documents` by address."""
+    """Differences by kind, counted by document; `lost_documents` and `documents_without_entry` by
+    address."""
     repaired: Mapping[str, int]
     """How many of them are mended now."""
     differences: tuple[Difference, ...]

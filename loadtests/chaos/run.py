@@ -26,7 +26,7 @@ from loadtests.chaos.servers import (
     install_tools,
 )
 from loadtests.chaos.sync import sync_batch
-from loadtests.chaos.world import DIMENSION, World, fork_context, settings_of
+from loadtests.chaos.world import World, fork_context, prepare, settings_of
 from quarry.errors import QuarryError
 from quarry.stores.factory import Stores
 from quarry.verify import verify
@@ -62,7 +62,7 @@ def run(plan: Plan, say: Say) -> Report:
             opened.callback(proxy.stop)
         world = _world(plan, proxies)
         with _recorded(world, "writer-first") as (stores, journal):
-            stores.ensure(DIMENSION)
+            prepare(stores)
             _fill(stores, journal, world)
         say(f"{plan.documents} documents are in; now things break")
         context = fork_context(["loadtests.chaos.writer", "loadtests.chaos.reader"])

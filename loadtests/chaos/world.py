@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from loadtests.chaos.pages import SOURCE
+from quarry.entries import mark
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, open_stores
 
@@ -57,6 +59,12 @@ class World:
 
     def told(self, word: str) -> bool:
         return (self.folder / word).exists()
+
+
+def prepare(stores: Stores) -> None:
+    """Makes the stores, for writers that are runs without an end: they write no entries."""
+    stores.ensure(DIMENSION)
+    stores.catalog.put_entry(mark(SOURCE, unfinished=True))
 
 
 def settings_of(

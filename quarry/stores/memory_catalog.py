@@ -86,9 +86,10 @@ class MemoryCatalog:
             ]
         return sorted(rows, key=lambda row: row.doc_id)[:limit]
 
-    def counts(self) -> dict[DocState, int]:
+    def counts(self, *, source: str = "") -> dict[DocState, int]:
         with self._lock:
-            return dict(Counter(row.state for row in self._rows.values()))
+            rows = self._rows.values()
+            return dict(Counter(row.state for row in rows if source in ("", row.source)))
 
     def history(self, doc_id: str) -> list[Document]:
         with self._lock:

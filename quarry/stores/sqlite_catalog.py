@@ -139,10 +139,12 @@ class SqliteCatalog:
         parameters: tuple[str | int, ...] = (*given.values(), after, limit)
         return self._select(f"{where} ORDER BY doc_id LIMIT ?", parameters)
 
-    def counts(self) -> dict[DocState, int]:
+    def counts(self, *, source: str = "") -> dict[DocState, int]:
+        where = " WHERE source = ?" if source else ""
         with self._database.read() as db:
             rows = db.execute(
-                f"SELECT state, count(*) FROM {self._documents} GROUP BY state"
+                f"SELECT state, count(*) FROM {self._documents}{where} GROUP BY state",
+                (source,) if source else (),
             ).fetchall()
         return {DocState(state): count for state, count in rows}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from quarry.entries import mark
 from quarry.records import Mode
 from quarry.stores.factory import Stores
 from quarry.verify import verify
@@ -28,6 +29,7 @@ class AsOfContract:
     @pytest.fixture(params=["deleted is gone", "deleted is kept"])
     def past(self, request: pytest.FixtureRequest, stores: Stores) -> Past:
         stores.ensure(DIMENSION)
+        stores.catalog.put_entry(mark("handbook", unfinished=True))  # no document has an entry
         keeping = request.param == "deleted is kept"
         world = Past(replace(stores, retention=KEPT_HOURS * HOUR, retain_deleted=keeping))
         world.ingest_ends()

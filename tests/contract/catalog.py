@@ -204,6 +204,14 @@ class CatalogContract:
         catalog.commit_many([document("d1"), document("d2"), document("d3", state=DocState.EMPTY)])
         assert catalog.counts() == {DocState.INDEXED: 2, DocState.EMPTY: 1}
 
+    def test_counts_are_of_one_source_if_asked(self, catalog: Catalog) -> None:
+        catalog.commit_many(
+            [document("d1"), document("d2", source="other"), document("d3", state=DocState.EMPTY)]
+        )
+        assert catalog.counts(source="handbook") == {DocState.INDEXED: 1, DocState.EMPTY: 1}
+        assert catalog.counts(source="other") == {DocState.INDEXED: 1}
+        assert catalog.counts(source="hand") == {}
+
     # ------------------------------------------------------------------------------ history
 
     def test_history_is_every_commit_oldest_first(self, catalog: Catalog) -> None:

@@ -23,6 +23,12 @@ def filled(world: World) -> None:
     world.sync()
 
 
+def run_sql(world: World, statement: str) -> None:
+    path = world.root / "data" / "quarry.sqlite"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement)
+
+
 def lose(world: World, uris: set[str]) -> None:
     path = world.root / "data" / "quarry.sqlite"
     with closing(sqlite3.connect(path)) as db, db:
@@ -80,3 +86,74 @@ def test_what_was_deleted_is_not_lost(world: World) -> None:
     world.remove("a.md")
     world.sync()
     assert world.is_clean()
+
+
+def test_an_ingest_reads_what_one_source_lost_though_others_have_more(
+    world: World,
+) -> None:
+    other = world.root / "other"
+    other.mkdir()
+    for number in range(5):
+        (other / f"{number}.md").write_text(f"# {number}\n\nWord {number}.\n", encoding="utf-8")
+    world.sync(other)
+    lose(world, {"a.md"})
+    assert world.sync().indexed == 1
+    assert world.found("zebra") == {"a.md"}
+    assert world.is_clean()
+
+
+# -------------------------------------------------------------------------------- lost entries
+
+GONE = {
+    "all": "DELETE FROM entries_g1",
+    "those of addresses": "DELETE FROM entries_g1 WHERE address <> '/'",
+    "one": "DELETE FROM entries_g1 WHERE address = 'a.md'",
+    "that of the source": "DELETE FROM entries_g1 WHERE address = '/'",
+    "one file of records": "DELETE FROM entries_g1 WHERE address = 'c.jsonl'",
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_what_has_no_entry_goes_with_its_file(world: World, what: str) -> None:
+    run_sql(world, GONE[what])
+    world.remove("a.md")
+    world.remove("c.jsonl")
+    summary = world.sync()
+    assert (summary.exit_code, summary.deleted) == (0, 3)
+    assert set(world.rows()) == {"b.md"}
+    assert world.is_clean()
+    assert world.sync(pipeline=None).deleted == 0
+
+
+def test_documents_without_an_entry_are_named_marked_and_go_with_their_file(
+    world: World,
+) -> None:
+    run_sql(world, GONE["all"])
+    world.remove("a.md")
+    wanted = {Reread(source="docs", address=each) for each in ("a.md", "b.md", "c.jsonl")}
+    for repair in (False, True):
+        report = verified(world, repair=repair)
+        assert report.found == {Kind.DOCUMENTS_WITHOUT_ENTRY: 3}
+        assert set(report.reread) == wanted
+        assert not report.clean
+    assert world.is_clean()
+    summary = world.sync()
+    assert (summary.deleted_uris, summary.embedded) == (("a.md",), 0)
+    assert set(world.rows()) == ALL - {"a.md"}
+    assert world.is_clean()
+
+
+def test_a_lost_table_of_entries_comes_back_by_a_repair_and_an_ingest(world: World) -> None:
+    run_sql(world, "DROP TABLE entries_g1")
+    world.remove("a.md")
+    assert Kind.DOCUMENTS_WITHOUT_ENTRY in verified(world, repair=True).found
+    assert world.sync().deleted_uris == ("a.md",)
+    assert set(world.rows()) == ALL - {"a.md"}
+    assert world.is_clean()
+
+
+def test_lost_documents_do_not_hide_those_without_an_entry(world: World) -> None:
+    lose(world, {"b.md"})
+    run_sql(world, GONE["one"])
+    found = verified(world, repair=False).found
+    assert found[Kind.LOST_DOCUMENTS] == found[Kind.DOCUMENTS_WITHOUT_ENTRY] == 1

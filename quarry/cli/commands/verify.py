@@ -74,12 +74,13 @@ def report_lines(report: VerifyReport, *, repair: bool) -> Iterator[str]:
     )
     for kind, count in report.found.items():
         mended = report.repaired.get(kind, 0)
-        what = "addresses" if kind == Kind.LOST_DOCUMENTS else "documents"
-        yield f"  {kind:<20} {count} {what}{f', {mended} mended' if repair else ''}"
+        by_address = kind in (Kind.LOST_DOCUMENTS, Kind.DOCUMENTS_WITHOUT_ENTRY)
+        what = "addresses" if by_address else "documents"
+        yield f"  {kind:<23} {count} {what}{f', {mended} mended' if repair else ''}"
     for each in report.differences[:_SHOWN]:
         rows = f"{each.text_rows} text rows, {each.vector_rows} vectors"
         name = one_line(each.uri) or each.doc_id
-        yield f"    {each.kind.value:<20} {name}: {rows}{' (mended)' if each.repaired else ''}"
+        yield f"    {each.kind.value:<23} {name}: {rows}{' (mended)' if each.repaired else ''}"
     if report.reread:
         word = "are marked to be" if repair else "must be"
         yield f"{len(report.reread)} addresses {word} read again; run quarry ingest:"

@@ -160,9 +160,10 @@ class ElasticsearchCatalog:
         hits = self._pages(query, after=after, limit=limit, source=["row"])
         return [codec.document_from_json(hit["_source"]["row"]) for hit in hits]
 
-    def counts(self) -> dict[DocState, int]:
+    def counts(self, *, source: str = "") -> dict[DocState, int]:
         states = {"terms": {"field": "state", "size": len(DocState)}}
-        buckets = self._aggregated(self._documents, states)["buckets"]
+        query = {"term": {"source": source}} if source else {"match_all": {}}
+        buckets = self._aggregated(self._documents, states, query)["buckets"]
         return {DocState(bucket["key"]): bucket["doc_count"] for bucket in buckets}
 
     def history(self, doc_id: str) -> list[Document]:
@@ -216,7 +217,7 @@ class ElasticsearchCatalog:
         after: dict[str, Any] = {}
         while True:
             names = {"size": PAGE, "sources": [{"name": {"terms": {"field": "source"}}}], **after}
-            page = self._aggregated(self._entries, {"composite": names})
+            page = self._aggregated(self._entries, {"composite": names}, {"match_all": {}})
             found += [bucket["key"]["name"] for bucket in page["buckets"]]
             if "after_key" not in page:
                 return sorted(name for name in found if name)
@@ -255,13 +256,16 @@ class ElasticsearchCatalog:
     def _pages(self, query: Mapping[str, Any], **options: Any) -> Iterator[dict[str, Any]]:
         return self._cluster.pages(self._documents, query=query, sort="doc_id", **options)
 
-    def _aggregated(self, index: str, aggregation: dict[str, Any]) -> dict[str, Any]:
-        """One aggregation over all rows of an index, written a moment ago too."""
+    def _aggregated(
+        self, index: str, aggregation: dict[str, Any], query: dict[str, Any]
+    ) -> dict[str, Any]:
+        """One aggregation over these rows of an index, written a moment ago too."""
         self._cluster.refresh(index)
         answer = self._cluster.call(
             lambda c: c.search(
                 index=index,
                 size=0,
+                query=query,
                 aggs={"all": aggregation},
                 allow_partial_search_results=False,  # a shard that is away is no empty one
             )

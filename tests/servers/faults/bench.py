@@ -19,7 +19,7 @@ from loadtests.chaos.journal import Row
 from loadtests.chaos.pages import PEOPLE, WORD, Page
 from loadtests.chaos.reader import engine_over
 from loadtests.chaos.sync import sync, sync_batch
-from loadtests.chaos.world import DIMENSION, GENERATION, settings_of
+from loadtests.chaos.world import GENERATION, prepare, settings_of
 from quarry.records import Principal, SearchRequest, SearchResult
 from quarry.settings import Settings
 from quarry.stores.factory import Stores, open_stores
@@ -138,7 +138,7 @@ def fresh_bench(folder: Path, addresses: Mapping[str, str]) -> Iterator[Bench]:
             milvus={"collection_prefix": prefix, "index": "FLAT"},
         )
     )
-    made.stores.ensure(DIMENSION)
+    prepare(made.stores)
     try:
         yield made
     finally:

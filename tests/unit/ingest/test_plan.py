@@ -23,10 +23,13 @@ from ingest.plan import (
     put_mark,
     recipe_of,
     states,
+    with_lost,
     with_orphans,
 )
 from ingest.sources import LeftOut
+from quarry.entries import LOST
 from quarry.errors import UsageError
+from quarry.ids import doc_id
 from quarry.records import DocState, Document, SourceEntry, SourceItem
 from quarry.settings import IngestSettings, Settings, SourceSettings
 from quarry.stores.memory import MemoryCatalog
@@ -306,6 +309,36 @@ def test_after_an_unfinished_run_documents_without_an_entry_are_not_forgotten() 
     plan = make_plan([item("done.md")], found, recipe=RECIPE)
     assert plan.vanished == ("c.csv",)
     assert make_plan([item("c.csv")], found, recipe=RECIPE).read == (item("c.csv"),)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_documents_whose_entry_is_lost_are_not_forgotten(marked: bool) -> None:
+    catalog = MemoryCatalog()
+    if marked:
+        put_mark(catalog, "s", ["/a"], unfinished=False)
+    catalog.put_entry(entry("done.md"))
+    for row in (document("done.md"), document("c.csv", "1"), document("c.csv", "2")):
+        catalog.commit(row)
+    before = known(catalog, "s")
+    assert (before.there, before.unfinished) == (3, not marked)
+    assert with_orphans(catalog, before).entries["c.csv"].documents == 2
+
+
+def test_a_source_without_documents_and_mark_is_new_and_not_unfinished() -> None:
+    catalog = MemoryCatalog()
+    catalog.commit(document("old.md", state=DocState.DELETED))
+    assert not known(catalog, "s").unfinished
+
+
+def test_documents_of_other_sources_hide_no_loss() -> None:
+    catalog = MemoryCatalog()
+    catalog.put_entry(entry("a.md"))
+    for number in range(5):
+        catalog.commit(replace(document(f"{number}.md"), source="other"))
+    found = with_lost(catalog, known(catalog, "s"))
+    assert found.entries["a.md"].reason == LOST
+    catalog.commit(replace(document("a.md"), doc_id=doc_id("s", "a.md")))
+    assert with_lost(catalog, known(catalog, "s")).entries["a.md"] == entry("a.md")
 
 
 def test_documents_are_listed_page_by_page() -> None:

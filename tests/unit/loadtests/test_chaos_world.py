@@ -18,8 +18,8 @@ from loadtests.chaos.pages import PEOPLE, Author, Page, chunks_of
 from loadtests.chaos.report import Report, report_of
 from loadtests.chaos.schedule import FaultKind, server_faults, writer_kills
 from loadtests.chaos.sync import sync
+from loadtests.chaos.world import prepare
 from quarry.errors import StoreUnavailable
-from quarry.models.fakes import FakeEmbedder
 from quarry.records import Document
 from quarry.settings import Settings
 from quarry.stores.factory import Stores
@@ -33,7 +33,7 @@ NAMES = ["d0", "d1", "d2", "d3"]
 @pytest.fixture
 def stores() -> Stores:
     made = Stores(MemoryCatalog(), MemoryTextStore(), MemoryVectorStore())
-    made.ensure(FakeEmbedder().fingerprint.dimension)
+    prepare(made)
     return made
 
 

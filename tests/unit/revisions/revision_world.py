@@ -20,6 +20,7 @@ from quarry import ids, revisions
 from quarry.access.check import may_read
 from quarry.access.compile import labels_of, matches
 from quarry.access.filters import EVERYTHING, Compare, Filter, Op
+from quarry.entries import mark
 from quarry.ids import token_serial
 from quarry.records import Chunk, DocState, Document, Hit, Principal, RowRef, Scalar, Vector
 from quarry.stores.factory import Stores
@@ -56,6 +57,7 @@ def memory_stores() -> Stores:
     catalog = MemoryCatalog(retention=timedelta(days=36_500))  # tests look at what was replaced
     stores = Stores(catalog, MemoryTextStore(), MemoryVectorStore())
     stores.ensure(DIMENSION)
+    stores.catalog.put_entry(mark("handbook", unfinished=True))  # no document has an entry
     return stores
 
 

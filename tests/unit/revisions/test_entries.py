@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarry.entries import MARK, UNFINISHED, shortfalls
+from quarry.entries import MARK, UNFINISHED, mark, orphans, shortfalls
 from quarry.ids import doc_id
 from quarry.records import DocState, SourceEntry
 from quarry.stores.memory import MemoryCatalog
@@ -53,10 +53,10 @@ def test_an_address_is_short_if_fewer_documents_are_there_than_its_entry_counts(
 
 def test_what_an_unfinished_run_has_hidden_is_not_lost() -> None:
     catalog = filled("a.x", counted=3, live=2, buried=1)
-    mark = replace(entry(MARK), documents=0, recipe=UNFINISHED)
-    catalog.put_entry(mark)
+    own = replace(entry(MARK), documents=0, recipe=UNFINISHED)
+    catalog.put_entry(own)
     assert short(catalog) == []
-    catalog.put_entry(replace(mark, recipe=""))
+    catalog.put_entry(replace(own, recipe=""))
     assert short(catalog) == [("a.x", 2)]
 
 
@@ -70,3 +70,14 @@ def test_an_entry_that_is_written_meanwhile_is_not_held_to_what_it_said() -> Non
     written = Written()
     written.__dict__.update(catalog.__dict__)
     assert short(written) == []
+
+
+def test_addresses_with_documents_and_no_entry_are_orphans() -> None:
+    catalog = filled("a.x", counted=1, live=1)
+    for name, address in (("b1", "b.x"), ("b2", "b.x"), ("c", "c.x")):
+        catalog.commit(document(name, address=address))
+    catalog.commit(document("d", address="d.x", revision="", state=DocState.DELETED))
+    found = {each.address: each for each in orphans(catalog, SOURCE)}
+    assert {address: each.documents for address, each in found.items()} == {"b.x": 2, "c.x": 1}
+    catalog.put_entry(mark(SOURCE, unfinished=True))
+    assert not list(orphans(catalog, SOURCE)), "a run commits documents before their entry"

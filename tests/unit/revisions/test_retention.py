@@ -11,6 +11,7 @@ import pytest
 
 from loadtests.chaos.watch import watched
 from quarry import retention, revisions
+from quarry.entries import mark
 from quarry.errors import AsOfError
 from quarry.past import check_kept, check_time, parse_time, standing
 from quarry.records import Document, Kept
@@ -73,6 +74,7 @@ def sqlite_stores(folder: Path, kept_for: timedelta) -> Stores:
     catalog = SqliteCatalog(database, "g1", retention=kept_for)
     stores = Stores(catalog, SqliteTextStore(database, "g1"), MemoryVectorStore())
     stores.ensure(DIMENSION)
+    stores.catalog.put_entry(mark("handbook", unfinished=True))  # no document has an entry
     return stores
 
 

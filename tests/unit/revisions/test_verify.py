@@ -21,6 +21,7 @@ from quarry.stores.factory import Stores
 from quarry.stores.sqlite import open_database
 from quarry.verify import PAGE_DOCUMENTS, verify
 from quarry.verify_report import Kind, Progress, Reread
+from tests.contract.catalog import entry
 from tests.contract.rows import at, document, vector
 from tests.unit.revisions.verify_world import (
     assert_mended,
@@ -237,6 +238,7 @@ def test_rows_that_no_search_finds_are_named_and_written_anew(table: str, tmp_pa
     made = document("a", revision="", serial=0, chunk_count=0)
     vectors = {coded.text_hash: vector(1.0)}
     revisions.commit_revision(stores, base=None, document=made, chunks=[coded], vectors=vectors)
+    stores.catalog.put_entry(entry(made.address))
     ingest(stores, "b", ["okapi"], chunk_count=0)
     with open_database(tmp_path).write() as db:
         assert db.execute(f"DELETE FROM {table}_g1").rowcount
