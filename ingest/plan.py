@@ -188,6 +188,20 @@ def check_within(catalog: Catalog, source: str, origins: Sequence[str]) -> None:
                 )
 
 
+def check_apart(origins: Sequence[str], others: Sequence[str]) -> None:
+    """The same for the targets of one run, of which the catalog knows nothing yet.
+
+    Raises UsageError if a place of the one is in a place of the other.
+    """
+    for pair in product(filter(os.path.isabs, origins), filter(os.path.isabs, others)):
+        for inner, outer in (pair, pair[::-1]):
+            if inner != outer and Path(inner).is_relative_to(outer):
+                raise UsageError(
+                    f"{inner} is in {outer} and would be there twice; leave it out, or ingest it "
+                    "alone with --source NAME to have it twice, with rights of its own."
+                )
+
+
 def _is_there(origin: str) -> bool:
     """Only of a path can it be told that it is gone."""
     return not Path(origin).is_absolute() or os.path.lexists(origin)

@@ -18,6 +18,7 @@ from ingest.ledger import Address, Ledger
 from ingest.plan import (
     Known,
     Plan,
+    check_apart,
     check_moved,
     check_origins,
     check_renamed,
@@ -128,6 +129,9 @@ class Run:
                 check_origins(before, group.origins, named=named or moved)
                 if catalog:
                     before = with_lost(catalog, with_orphans(catalog, before))
+                if not (before.origins or named):
+                    for earlier in self._groups[: len(self._plans)]:
+                        check_apart(group.origins, earlier.origins)
                 plan = self._compared(group, before)
                 if catalog and not (before.origins or named):
                     check_within(catalog, group.name, group.origins)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ingest.plan import check_apart
 from ingest.sources import LocalSource, open_source
 from quarry.errors import UsageError
 from quarry.ports import Source
@@ -26,7 +27,7 @@ def open_targets(targets: Sequence[str], name: str | None) -> list[Group]:
     """Groups in the order of their first target.
 
     Raises SourceNotFound for a target that is not there, UsageError for targets whose own names
-    are the same though nobody asked for that.
+    are the same though nobody asked for that, and for a part of a target of the same source.
     """
     if not targets:
         raise UsageError("Name a file or a folder to read.")
@@ -40,7 +41,10 @@ def open_targets(targets: Sequence[str], name: str | None) -> list[Group]:
                 f"{len(sources)} of the targets would be the source {found}; ingest them one by "
                 f"one with --source, or together as one source with --source NAME."
             )
-    return [_group(found, sources) for found, sources in by_name.items()]
+    groups = [_group(found, sources) for found, sources in by_name.items()]
+    for group in groups:
+        check_apart(group.origins, group.origins)
+    return groups
 
 
 def _group(name: str, sources: Sequence[Source]) -> Group:

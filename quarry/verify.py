@@ -1,9 +1,10 @@
 """Compares catalog, text rows and vectors, names every difference, and mends what can be mended.
 
 First the documents, in the order of their ids: the rows of a few at a time are read from both
-stores and held against the catalog. Then the entries, for documents that the catalog has lost, and for those that have no entry. Then
-all rows of both stores, in their order, for those of documents that the catalog does not know.
-Memory holds one page of each, and grows only with the addresses that must be read again.
+stores and held against the catalog. Then the entries, for documents that the catalog has lost, and
+for those that have no entry. Then all rows of both stores, in their order, for those of documents
+that the catalog does not know. Memory holds one page of each, and grows only with the addresses
+that must be read again.
 
 It is right while others write: a document that moved between two reads is looked at again.
 """
