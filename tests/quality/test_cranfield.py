@@ -2,7 +2,8 @@
 
 The floors are what a plain reference run reached, less 0.005: BM25 (k1 1.2, b 0.75) with English
 stemming and stop words; MiniLM over chunks of at most 250 tokens with the title on top, best chunk
-a document; their reciprocal rank fusion. Reranking must not lose what fusion gained.
+a document; their reciprocal rank fusion. With the default settings, which rerank, nDCG@10 must be
+0.56 and not below that of fusion alone, in the three digits that a report shows.
 """
 
 from __future__ import annotations
@@ -27,11 +28,8 @@ FLOORS = {
     "lexical": {"nDCG@10": 0.507, "R@100": 0.744, "RR@10": 0.805},
     "dense": {"nDCG@10": 0.506, "R@100": 0.790, "RR@10": 0.773},
     "hybrid": {"nDCG@10": 0.547, "R@100": 0.799, "RR@10": 0.814},
-    "hybrid+rerank": {"nDCG@10": 0.552, "R@100": 0.799, "RR@10": 0.814},
+    "hybrid+rerank": {"nDCG@10": 0.56, "R@100": 0.799, "RR@10": 0.814},
 }
-
-STANDARD_ERROR = 0.004
-"""Of the mean difference in nDCG@10 between hybrid and reranked over the 225 questions."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +66,9 @@ def test_each_mode_reaches_its_floor(report, mode):
     assert short == {}
 
 
-def test_reranking_by_late_interaction_costs_no_more_than_the_noise_of_this_set(report):
+def test_reranking_by_late_interaction_loses_nothing_that_fusion_gained(report):
     """It is the default for what it gains on the examples (docs/decisions/0004)."""
-    hybrid, reranked = report.modes["hybrid"], report.modes["hybrid+rerank"]
-    assert reranked.measures["nDCG@10"] > hybrid.measures["nDCG@10"] - STANDARD_ERROR
+    hybrid, reranked = (
+        round(report.modes[mode].measures["nDCG@10"], 3) for mode in ("hybrid", "hybrid+rerank")
+    )
+    assert reranked >= hybrid
