@@ -91,6 +91,11 @@ def learn(found: Sequence[Pool], names: Sequence[str]) -> Learned:
 
     Raises UsageError for too few questions.
     """
+    if not any(pool.passages for pool in found):
+        raise UsageError(
+            "No question found a passage that its asker may read; set sources.NAME.default_acl, or "
+            "name people in the cases."
+        )
     useful = [pool for pool in found if any(pool.right) and not all(pool.right)]
     if len(useful) < FEWEST:
         raise UsageError(

@@ -116,6 +116,11 @@ def test_too_few_questions_teach_nothing():
         learn(MANY[: FEWEST - 1], ["set"])
 
 
+def test_documents_that_no_asker_may_read_are_told():
+    with pytest.raises(UsageError, match="default_acl"):
+        learn([pool_of(case(relevant={"a": 1}), [])] * FEWEST, ["set"])
+
+
 def test_of_a_judged_document_only_the_best_passage_is_learned_from():
     pool = pool_of(case(relevant={"a": 1}), [result("a"), result("a"), result("b"), result("a")])
     assert list(pool.right) == [True, True, False, True]
