@@ -45,7 +45,8 @@ class _Known:
 
 
 class Rights:
-    """Takes away at once what the addresses that a run is about to read no longer grant, or hold.
+    """Takes away at once what the addresses that a run is about to read no longer grant, or hold,
+    and withdraws what they call a draft or withdrawn.
 
     It gives nobody new rights. `parser` makes the parser of files of records, when one is needed.
     `is_mass_delete` says of a count of documents that are gone, and of all that were there, whether
@@ -154,15 +155,16 @@ class Rights:
     # ------------------------------------------------------------------------------ pieces
 
     def _narrow(self, row: Document, told: Document) -> None:
+        wanted = replace(row, acl=told.acl, tenant=told.tenant, status=told.status)
         try:
-            revisions.narrow(self._stores, row, replace(row, acl=told.acl, tenant=told.tenant))
+            revisions.narrow(self._stores, row, wanted)
         except Conflict:  # it is read after what the other writer made of it, and narrowed then
             _log.info("narrowing_lost", address=row.address)
 
     def _document(
         self, task: Task, known: _Known, said: Mapping[str, Any] | None, record: str = ""
     ) -> Document:
-        """A row of which only the rights count. `said` is None if they cannot be known."""
+        """A row of which only rights and status count. `said` is None if they cannot be known."""
         document = document_of(
             task.item,
             ParsedDocument(record=record, metadata=said or {}),

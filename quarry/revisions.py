@@ -34,7 +34,7 @@ from quarry.attempts import (
     timed,
     write,
 )
-from quarry.records import PUBLIC, Chunk, DocState, Document, TextRow, Vector, VectorRow
+from quarry.records import PUBLIC, Chunk, DocState, Document, Status, TextRow, Vector, VectorRow
 from quarry.stores.factory import Stores
 
 __all__ = [
@@ -173,7 +173,8 @@ def delete(stores: Stores, document: Document) -> Outcome:
 
 
 def narrow(stores: Stores, base: Document, document: Document) -> Document:
-    """Takes from `base` at once what `document` no longer grants; gives the row as it stands.
+    """Takes from `base` at once what `document` no longer grants, and its being current if
+    `document` is a draft or withdrawn; gives the row as it stands.
 
     Writes no rows: the catalog check keeps readers out, whatever the stores say. The row's
     meta_hash is emptied, so that the next sync sees that its rows still carry the old labels.
@@ -240,15 +241,17 @@ def _narrow_first(stores: Stores, attempts: Sequence[Attempt]) -> None:
 
 
 def _narrowed(base: Document, document: Document) -> Document | None:
-    """`base` with only those grants that `document` keeps; None if it keeps all."""
+    """`base` with only those grants that `document` keeps, and current only if that is; None if it
+    loses nothing."""
     kept = base.acl
     if base.tenant != document.tenant:
         kept = ()
     elif PUBLIC not in document.acl:  # everybody holds it, whatever else they hold
         kept = tuple(scope for scope in base.acl if scope in document.acl)
-    if not base.revision or kept == base.acl:
+    status = document.status if base.status is Status.CURRENT else base.status
+    if not base.revision or (kept, status) == (base.acl, base.status):
         return None
-    return replace(base, acl=kept, meta_hash="")
+    return replace(base, acl=kept, status=status, meta_hash="")
 
 
 def _raised(outcome: Outcome) -> Outcome:

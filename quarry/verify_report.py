@@ -41,7 +41,8 @@ class Kind(StrEnum):
     """An address that has documents and no entry: that it is gone, no ingest would notice. Counted
     by address."""
     OLD_LABELS = "old_labels"
-    """Rows carry the labels from before an ACL was narrowed; the catalog keeps readers out."""
+    """Rows carry the labels from before an ACL was narrowed or a document withdrawn; the catalog
+    keeps readers out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,35 @@ def test_what_a_stray_sidecar_closes_is_closed_before_anything_is_read(world: Wo
     assert acls(world) == ALL | {"b.md": ()}
 
 
+@pytest.mark.parametrize("status", ["draft", "withdrawn"])
+@pytest.mark.parametrize(
+    ("address", "text", "uri"),
+    [
+        ("b.md", "---\nstatus: {}\n---\n# B\n\nSalaries.\n", "b.md"),
+        ("c.html.meta.yaml", "status: {}\n", "c.html"),
+        ("d.jsonl", '{{"_id": "2", "text": "Two.", "status": "{}"}}\n', "d.jsonl#2"),
+    ],
+)
+def test_what_is_withdrawn_is_so_though_the_embedder_fails(
+    world: World, address: str, text: str, uri: str, status: str
+) -> None:
+    world.write(address, text.format(status))
+    stopped_run(world)
+    assert world.row(uri).status == status
+    world.sync()
+    assert (world.row(uri).status, world.is_clean()) == (status, True)
+
+
+def test_what_was_withdrawn_is_current_again_only_when_the_run_commits_it(world: World) -> None:
+    world.write("c.html.meta.yaml", "status: withdrawn\n")
+    world.sync()
+    world.remove("c.html.meta.yaml")
+    stopped_run(world)
+    assert world.row("c.html").status == "withdrawn"
+    world.sync()
+    assert world.row("c.html").status == "current"
+
+
 # -------------------------------------------------------------------------- records that are gone
 
 MANY = "".join(f'{{"_id": "{n}", "text": "Word{n}."}}\n' for n in range(30))

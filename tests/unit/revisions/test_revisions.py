@@ -12,7 +12,7 @@ import pytest
 from loadtests.chaos.watch import watched
 from quarry import revisions
 from quarry.errors import Conflict, RowsRejected, StoreError, StoreUnavailable
-from quarry.records import DocState, Document, Principal
+from quarry.records import DocState, Document, Principal, Status
 from quarry.revisions import Change
 from quarry.stores.factory import Stores
 from tests.unit.revisions.revision_world import (
@@ -380,6 +380,20 @@ def test_another_tenant_takes_the_document_from_everybody_first(stores: Stores) 
     narrowed = revisions.narrow(stores, row(stores), moved)
     assert (narrowed.tenant, narrowed.acl) == ("default", ())
     assert read(stores, HR) == {}
+
+
+@pytest.mark.parametrize("status", [Status.DRAFT, Status.WITHDRAWN])
+def test_narrowing_withdraws_what_was_current_and_never_the_other_way(
+    stores: Stores, status: Status
+) -> None:
+    sync(stores, OLD)
+    current = row(stores)
+    withdrawn = revisions.narrow(stores, current, replace(current, status=status))
+    assert (withdrawn.status, withdrawn.acl, withdrawn.meta_hash) == (status, current.acl, "")
+    assert revisions.narrow(stores, withdrawn, replace(withdrawn, status=Status.CURRENT)) == row(
+        stores
+    )
+    assert row(stores).status is status
 
 
 def test_narrowing_what_is_not_narrower_commits_nothing(stores: Stores) -> None:
