@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from quarry.errors import Conflict, RowsRejected
-from quarry.records import Document
+from quarry.records import DocState, Document
 from quarry.settings_stores import ElasticsearchSettings
 from quarry.stores.elasticsearch.catalog import VERSION_CONFLICT, ElasticsearchCatalog
 from tests.contract.rows import document
+from tests.unit.stores.elasticsearch_node import Answer, Request, cluster_of
 
 
 class Cluster:
@@ -48,6 +49,26 @@ def test_a_row_that_is_refused_does_not_stop_the_others() -> None:
     assert [type(result) for result in results] == [RowsRejected, Conflict, Document]
     assert isinstance(results[0], RowsRejected)
     assert results[0].rows == {"d1": "illegal_argument_exception"}
+
+
+@pytest.mark.parametrize(
+    ("source", "query"), [("", {"match_all": {}}), ("wiki", {"term": {"source": "wiki"}})]
+)
+def test_rows_are_counted_over_all_sources_or_one(
+    source: str, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def answer(request: Request) -> Answer:
+        if "_search" not in request.path:
+            return Answer()
+        asked.append(request.json)
+        buckets = [{"key": "indexed", "doc_count": 2}, {"key": "deleted", "doc_count": 1}]
+        return Answer({"aggregations": {"all": {"buckets": buckets}}})
+
+    catalog = ElasticsearchCatalog(cluster_of(answer, monkeypatch), "g1", retention=timedelta(0))
+    assert catalog.counts(source=source) == {DocState.INDEXED: 2, DocState.DELETED: 1}
+    assert [each["query"] for each in asked] == [query]
 
 
 @pytest.mark.parametrize(
