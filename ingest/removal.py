@@ -48,8 +48,8 @@ def sweep(stores: Stores, documents: Iterable[Document]) -> bool:
     return all_gone
 
 
-def sweep_hidden(stores: Stores, source: str, address: str) -> None:
-    """Deletes the rows that are left of an address's tombstones."""
+def sweep_hidden(stores: Stores, source: str, address: str = "") -> None:
+    """Deletes the rows that are left of the tombstones of an address, or of a whole source."""
     rows = documents_of(stores.catalog, source, address)
     hidden = (document for document in rows if document.state is DocState.DELETED)
     while batch := list(islice(hidden, BATCH_ROWS)):

@@ -237,11 +237,14 @@ class Run:
                     stores.catalog.delete_entry(plan.source, address)
 
     def _sweep_records(self, stores: Stores) -> None:
-        """Of those that this run has hidden, or one before it that did not come to its end."""
+        """Of those that this run has hidden, and of a source whose last run did not come to its
+        end all: what that run read is not read again."""
         unfinished = {before.source for before in self._known if before.unfinished}
+        for source in sorted(unfinished):
+            removal.sweep_hidden(stores, source)
         for task in self._tasks:
             item = task.item
-            if task.number in self._hidden or (task.several and item.source in unfinished):
+            if task.number in self._hidden and item.source not in unfinished:
                 removal.sweep_hidden(stores, item.source, item.address)
 
     def _index(self) -> AbstractContextManager[Index]:

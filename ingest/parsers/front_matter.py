@@ -31,7 +31,7 @@ _IS_FIELD = re.compile(
     r"|\?(?:\s|$)|<<\s*:|%[A-Z]|%yaml|[!&][\w!]*(?:\s|$)"  # YAML that may lead to one
     r"|\{(?![{%:#])"  # braces that are none of a template or an attribute list
 )
-_PROPERTIES = r"\s*(?:[!&]\S*\s+)*"
+_PROPERTIES = r"[ \t]*(?:[!&][^\s,{]*\s+)*"
 """YAML tags and anchors, which may stand before a key."""
 _ACL = r"[\"']?(?:acls?|access[ _-]?(?:control[ _-]?)?lists?)\b[\"']?"
 _NAMES_ACL = re.compile(

@@ -127,3 +127,10 @@ class World:
         with self.stores() as stores:
             report = verify(stores, repair=False)
         return report.clean and not report.found
+
+
+def filled(world: World, count: int = 4) -> World:
+    for number in range(count):
+        world.write(f"page{number}.md", f"# Page {number}\n\nWord{number} is said here.\n")
+    world.sync()
+    return world
