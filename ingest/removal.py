@@ -88,7 +88,7 @@ def of_addresses(catalog: Catalog, source: str, addresses: Iterable[str]) -> Ite
 def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     """Documents by id or uri, or all of an address.
 
-    Raises UsageError naming what is not there, or what several sources have.
+    Raises UsageError naming what is not there, or what several sources or files have.
     """
     wanted = set(names)
     found = [
@@ -100,11 +100,15 @@ def find(catalog: Catalog, names: Iterable[str]) -> list[Document]:
     for name in sorted(wanted - there):
         raise UsageError(f"There is no document {name}; quarry documents lists all.")
     for name in sorted(wanted):
-        sources = sorted({row.source for row in found if name in (row.uri, row.address)})
-        if len(sources) > 1:
+        called = {(row.source, row.address) for row in found if name in (row.uri, row.address)}
+        if len(called) > 1:
+            sources = sorted({source for source, _ in called})
+            have = (
+                f"The sources {', '.join(sources)} each have" if sources[1:] else "Two files have"
+            )
             raise UsageError(
-                f"The sources {', '.join(sources)} each have a document {name}; name by its doc_id "
-                "which to delete (quarry documents --json shows it)."
+                f"{have} a document {name}; name by its doc_id which to delete (quarry documents "
+                "--json shows it)."
             )
     return found
 

@@ -47,6 +47,14 @@ class _Loader(yaml.SafeLoader):
             seen.add(key_node.value)
         return node
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and not isinstance(self.construct_object(key), str):
+                problem = "a name that looks like a number, a date, yes or no must stand in quotes"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        return made
+
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep=deep)

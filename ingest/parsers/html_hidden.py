@@ -8,7 +8,7 @@ not told from text that is seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'?|url\([^)]*\)?", re.I)
@@ -24,8 +24,10 @@ _SIZES = re.compile(r"(?:x{1,3}-)?(?:small|large)|medium|initial|revert|\w+\(.*"
 _PIXELS = {"": 1, "px": 1, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 37.8, "mm": 3.78, "q": 0.945}
 _FROM_PARENT = {"em": 16, "ex": 8, "ch": 8}
 _FROM_PAGE = {"rem": 16, "vw": 10, "vh": 10, "vmin": 10, "vmax": 10}
-_UNITS = _PIXELS | _FROM_PARENT | _FROM_PAGE
+_FONT_UNITS = _PIXELS | _FROM_PARENT | _FROM_PAGE
 """Pixels of a unit, on a page of a common size where the unit follows from something else."""
+_MOVES = _PIXELS | _FROM_PARENT | {"rem": 16}
+"""A part of the window moves things about in it and not out of it."""
 
 _TINY = 1.0
 """Pixels of a font that nobody can read."""
@@ -78,13 +80,13 @@ def _unescaped(match: re.Match[str]) -> str:
 def _hides_all(style: list[tuple[str, str]]) -> bool:
     """Whether an element and all that is in it cannot be seen."""
     names = {name for name, _ in style}
-    is_placed = any(n == "position" and value != "static" for n, value in style)
+    is_placed = any(n == "position" and value in ("absolute", "fixed") for n, value in style)
     is_padded = any(name.startswith("padding") for name in names)  # which takes a margin back
     for name, value in style:
         if (name, value) in {("display", "none"), ("content-visibility", "hidden")}:
             return True
         is_moved = (is_placed and name in _SIDES) or (not is_padded and name in _MARGINS)
-        if is_moved and any(_pixels(part, 0) <= _FAR for part in value.split()):
+        if is_moved and any(_pixels(part, _MOVES, 0) <= _FAR for part in value.split()):
             return True
     return False
 
@@ -109,19 +111,19 @@ def _hides_text(name: str, value: str) -> bool | None:
     if name == "visibility":
         return {"hidden": True, "collapse": True, "visible": False}.get(value)
     if name == "text-indent" and _LENGTH.match(value):
-        return _pixels(value.split(maxsplit=1)[0], 0) <= _FAR
+        return _pixels(value.split(maxsplit=1)[0], _MOVES, 0) <= _FAR
     if name != "font-size":
         return None
-    if _pixels(value, 16) <= _TINY:
+    if _pixels(value, _FONT_UNITS, 16) <= _TINY:
         return True
     length = _LENGTH.fullmatch(value)
     is_own = length and length[2] in _PIXELS | _FROM_PAGE
     return False if is_own or _SIZES.fullmatch(value) else None
 
 
-def _pixels(length: str, default: float) -> float:
+def _pixels(length: str, units: Mapping[str, float], default: float) -> float:
     """`default` for what is no length, and for percentages of what is not known here, but of 0."""
     match = _LENGTH.fullmatch(length)
-    if match and (match[2] in _UNITS or float(match[1]) == 0):
-        return float(match[1]) * _UNITS.get(match[2], 1)
+    if match and (match[2] in units or float(match[1]) == 0):
+        return float(match[1]) * units.get(match[2], 1)
     return default

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from quarry.errors import ConfigError, NotSignedIn, UsageError
 from quarry.records import PUBLIC, Principal
@@ -115,7 +115,7 @@ class _User(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    users: dict[str, _User]
+    users: dict[str, Annotated[_User, BeforeValidator(lambda user: {} if user is None else user)]]
 
 
 def load_users(path: Path) -> Users:

@@ -66,6 +66,16 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(
     assert hint in message
 
 
+@pytest.mark.parametrize("name", ["2026", "2026-01-02", "no", "1.5", "~"])
+def test_a_name_that_yaml_takes_for_a_number_must_stand_in_quotes(
+    tmp_path: Path, name: str
+) -> None:
+    text = "sources:\n  wiki: {{tenant: x}}\n  {}: {{tenant: acme}}\n"
+    assert "line 3" in (message := refusal(tmp_path, text.format(name)))
+    assert "must stand in quotes" in message
+    assert load(tmp_path, text.format(f"'a {name}'")).sources
+
+
 def test_a_key_given_twice_is_an_error_and_not_a_lost_value(tmp_path: Path) -> None:
     message = refusal(tmp_path, "serve:\n  port: 1\nserve:\n  host: ::1\n")
     assert "line 3" in message

@@ -54,11 +54,16 @@ def test_every_kind_of_difference_is_named_and_mended(stores: Stores) -> None:
     gone = ingest(stores, "d", ["one"])
     revisions.delete(stores, gone)
     plant(stores, gone, gone.revision, where="vectors")
+    unlisted = ingest(stores, "e", ["one"])
+    for without in (gone, unlisted):
+        stores.catalog.delete_entry(without.source, without.address)
 
     report = verify(stores, repair=True)
     # Elasticsearch has no rows that it cannot search; with lost documents nothing is cleared away.
     others = {Kind.MISSING_VECTORS, Kind.UNSEARCHABLE_TEXT, Kind.LOST_DOCUMENTS}
     assert report.found == dict.fromkeys(set(Kind) - others, 1)
-    assert [each.address for each in report.reread] == [lost.address]
+    assert {each.address for each in report.reread} == {lost.address, unlisted.address}
     ingest(stores, "c", ["one", "two"])
-    assert_mended(stores, {"a": ["one"], "b": ["one", "two", "three"], "c": ["one", "two"]})
+    ingest(stores, "e", ["one"])
+    texts = {"a": ["one"], "b": ["one", "two", "three"], "c": ["one", "two"], "e": ["one"]}
+    assert_mended(stores, texts)

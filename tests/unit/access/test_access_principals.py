@@ -89,6 +89,11 @@ def test_people_are_found_by_name(users: Users) -> None:
     assert len(users) == 3
 
 
+def test_a_user_without_anything_has_no_groups(tmp_path: Path) -> None:
+    users = load_users(write(tmp_path, "users:\n  ruth:\n"))
+    assert users.named("ruth") == Principal(user="ruth")
+
+
 def test_somebody_unknown_has_no_groups(users: Users) -> None:
     assert users.named("zoe") == Principal(user="zoe")
 

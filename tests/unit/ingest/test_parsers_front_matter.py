@@ -117,6 +117,12 @@ def test_a_long_line_is_looked_at_in_a_moment(line: str) -> None:
     assert parse_markdown(f"--- {line}\n\nText\n").blocks
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("filling", ["\n" * 200_000, ",!" * 100_000, "{!&" * 70_000])
+def test_what_does_not_end_is_looked_at_in_a_moment(filling: str) -> None:
+    assert parse_markdown(f"---\n\nSome words\n{filling}end\n").blocks
+
+
 def test_what_is_wrong_with_it_is_told() -> None:
     with pytest.raises(ParseError, match="front matter is not valid YAML in line 2"):
         parse_markdown(REFUSED["not YAML"])

@@ -41,7 +41,7 @@ def test_scripts_styles_menus_and_hidden_parts_are_not_read() -> None:
         *("content-visibility:hidden", "display:/* x */none", "d\\69splay:none", "disp\\lay:none"),
         *("text-indent:-9999px", "text-indent:-999em", "text-indent: -10000px hanging"),
         *("position:absolute;left:-9999px", "top:-100in;position:fixed", "margin-left:-9999px"),
-        *("position:relative; right:-1e4px", "position:absolute;inset:auto auto auto -9999px"),
+        *("position:fixed; right:-1e4px", "position:absolute;inset:auto auto auto -9999px"),
         *("background:url(data:image/png;base64,AA);display:none", "color:red;;display:none;"),
     ],
 )
@@ -62,6 +62,7 @@ def test_what_a_style_hides_is_not_read(style: str) -> None:
         *("opacity:0", "opacity:1", "visibility:visible", "display:block"),
         *("text-indent:-2em", "text-indent:-36pt", "left:-9999px", "position:static;left:-9999px"),
         *("position:absolute;left:-20px", "position:relative;left:-100%", "margin-left:-100%"),
+        *("margin-top:-100vh", "position:relative;left:-1920px", "position:absolute;top:-100vh"),
         *("margin-left:-9999px;padding-left:9999px", "margin-bottom:-9999px", "top:12000px"),
         *("--x-display:none", "content:'display:none'", "background:url(display:none)", ":0", ";"),
     ],

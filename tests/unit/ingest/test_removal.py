@@ -124,3 +124,13 @@ def test_a_name_that_several_sources_have_is_not_deleted_in_all_of_them() -> Non
         with pytest.raises(UsageError, match="handbook, other each have a document"):
             removal.find(stores.catalog, [name])
     assert removal.find(stores.catalog, ["c"]) == list(stores.catalog.get(["c"]).values())
+
+
+def test_a_name_of_a_record_that_is_a_files_too_is_not_deleted_in_both() -> None:
+    stores, (document, _) = filled(MemoryCatalog())
+    file = replace(document, doc_id="c", address="a.csv#1", uri="a.csv#1", serial=0)
+    record = replace(file, doc_id="d", address="a.csv")
+    stores.catalog.commit_many([file, record])
+    with pytest.raises(UsageError, match=r"Two files have a document a\.csv#1"):
+        removal.find(stores.catalog, ["a.csv#1"])
+    assert [each.doc_id for each in removal.find(stores.catalog, ["a.csv", "c"])] == ["c", "d"]
