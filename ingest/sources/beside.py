@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from ingest.acl import field_name, with_acl
+from ingest.acl import with_acl
 from ingest.metadata import MAX_YAML_CHARS, read_mapping
-from quarry.errors import ParseError, UsageError
+from ingest.sources.folders import FOLDER_FILE, SIDECAR_SUFFIX, Around, names_of
+from quarry.errors import ParseError, SourceNotFound, UsageError
 from quarry.records import DocState
-
-FOLDER_FILE = "_meta.yaml"
-SIDECAR_SUFFIX = ".meta.yaml"
-_ALMOST_METADATA = re.compile(r"(?:_meta|(?P<file>.+)\.meta)\.ya?ml(?:\.txt)?", re.S)
-"""Names by which metadata files are meant, as `field_name` spells them."""
-
-
-def is_metadata(name: str) -> bool:
-    return name == FOLDER_FILE or name.endswith(SIDECAR_SUFFIX)
-
-
-def meant_for(name: str) -> str | None:
-    """The name of the file of which this one seems to be the metadata, in lower case; empty: of its
-    folder; None: it is no metadata file by any spelling."""
-    match = _ALMOST_METADATA.fullmatch(field_name(name))
-    return (match["file"] or "") if match else None
 
 
 def sidecar(path: Path) -> Path:
@@ -35,15 +19,6 @@ def sidecar(path: Path) -> Path:
     spellings = (path.name, *(unicodedata.normalize(form, path.name) for form in ("NFC", "NFD")))
     files = [path.with_name(name + SIDECAR_SUFFIX) for name in dict.fromkeys(spellings)]
     return next((file for file in files if os.path.lexists(file)), files[0])
-
-
-def tags(file: Path) -> tuple[str, ...]:
-    """What changes when the file does; nothing if it is not there."""
-    try:
-        status = file.stat()
-    except OSError:
-        return (file.name, "unreadable") if os.path.lexists(file) else ()
-    return (file.name, f"{status.st_size}-{status.st_mtime_ns}")
 
 
 def load(file: Path) -> dict[str, object]:
@@ -80,8 +55,8 @@ def check_above(target: Path, root: Path) -> None:
     own = [base / FOLDER_FILE, sidecar(root)] if root.is_file() else [base / FOLDER_FILE]
     if any(may_hold_acl(file) for file in own):
         return
-    for folder in _above(target, base):
-        for file in _folder_files(folder):
+    for folder, inner in _above(target, base):
+        for file in _said_above(folder, inner):
             if may_hold_acl(file):
                 raise UsageError(
                     f"{file} says who may read what is below it; ingest {folder}, or put an acl "
@@ -89,19 +64,24 @@ def check_above(target: Path, root: Path) -> None:
                 )
 
 
-def _above(target: Path, base: Path) -> Iterable[Path]:
-    """Folders above, by the way that was given and by where it leads, the nearest first."""
-    given = Path(os.path.abspath(target)).parents  # noqa: PTH100 – links must stay in it
-    return dict.fromkeys(folder for folder in (*base.parents, *given) if folder != base)
+def _above(target: Path, base: Path) -> Iterable[tuple[Path, str]]:
+    """Folders above, by the way that was given and by where it leads, the nearest first; each with
+    the name by which the way goes on from it."""
+    given = Path(os.path.abspath(target))  # noqa: PTH100 – links must stay in it
+    steps = (step for way in (base, given) for step in (way, *way.parents) if step.name)
+    pairs = dict.fromkeys((step.parent, step.name) for step in steps)
+    return [pair for pair in pairs if pair[0].resolve() != base]  # that applies what is in it
 
 
-def _folder_files(folder: Path) -> list[Path]:
-    """The metadata file of a folder, and those that are meant as such and called otherwise."""
+def _said_above(folder: Path, inner: str) -> list[Path]:
+    """The metadata file of a folder, and those gone astray that may be meant for it or for what is
+    called `inner` in it."""
+    own = folder / FOLDER_FILE
     try:
-        names = {name for name in os.listdir(folder) if meant_for(name) == ""}  # noqa: PTH208 – names
-    except OSError:  # one may go through it and not list it
-        names = set()
-    return [folder / name for name in sorted({*names, FOLDER_FILE})]
+        around = Around().within(folder, names_of(folder))
+    except SourceNotFound:  # one may go through it and not list it
+        return [own, sidecar(folder / inner)]
+    return [own, *around.of(inner)]
 
 
 def may_hold_acl(file: Path) -> bool:

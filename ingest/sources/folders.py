@@ -7,16 +7,25 @@ unless something nearer to the text says that.
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ingest.acl import field_name
-from ingest.sources.beside import FOLDER_FILE, SIDECAR_SUFFIX, is_metadata, meant_for, tags
 from quarry.errors import SourceNotFound
+
+FOLDER_FILE = "_meta.yaml"
+SIDECAR_SUFFIX = ".meta.yaml"
+_ALMOST_METADATA = re.compile(r"(?:_meta|(?P<file>.+)\.meta)\.ya?ml(?:\.txt)?", re.S)
+"""Names by which metadata files are meant, as `_folded` spells them."""
+_EXTENSION = re.compile(r"\.[^\W\d]\w*")
+"""What ends the name of a file; the `.2` of `v1.2` and the `. Smith` of `Dr. Smith` do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,22 @@ class Around:
         return (*self.strays, *self.named.get(spelled(name), ()))
 
 
+def meant_for(name: str) -> str | None:
+    """The name of the file of which this one seems to be the metadata, as `_folded` spells it;
+    empty: of its folder; None: it is no metadata file by any spelling."""
+    match = _ALMOST_METADATA.fullmatch(_folded(name))
+    return (match["file"] or "").strip() if match else None
+
+
+def tags(file: Path) -> tuple[str, ...]:
+    """What changes when the file does; nothing if it is not there."""
+    try:
+        status = file.stat()
+    except OSError:
+        return (file.name, "unreadable") if os.path.lexists(file) else ()
+    return (file.name, f"{status.st_size}-{status.st_mtime_ns}")
+
+
 def names_of(folder: Path) -> Names:
     """Raises SourceNotFound if it cannot be listed."""
     found: dict[str, Path] = {}
@@ -75,7 +100,7 @@ def names_of(folder: Path) -> Names:
     return Names(
         found={name: path for name, path in found.items() if name not in owned},
         twins=tuple(path for path in twins if spelled(path.name) not in owned),
-        strays=frozenset(n for n in found if n not in owned and meant_for(n) is not None),
+        strays=frozenset(n for n in found if n not in owned and _is_astray(n, found)),
     )
 
 
@@ -85,17 +110,38 @@ def spelled(name: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def _folded(name: str) -> str:
+    """A name for comparing: one of other capitals, or with `ss` for `ß`, is the same."""
+    name = unicodedata.normalize("NFD", field_name(name)).casefold()
+    return unicodedata.normalize("NFC", name)
+
+
 def _has_its_file(name: str, found: Mapping[str, Path]) -> bool:
     """Whether it is a metadata file, and that of its folder or of a file that is listed."""
-    if not is_metadata(name) or name == FOLDER_FILE:
-        return name == FOLDER_FILE
+    if not name.endswith(SIDECAR_SUFFIX) and name != FOLDER_FILE:
+        return False
+    if _is(found[name], stat.S_ISDIR):  # what is in it would be hidden with it
+        return False
     file = found.get(name.removesuffix(SIDECAR_SUFFIX))
-    return file is not None and not file.is_dir()
+    return name == FOLDER_FILE or (file is not None and _is(file, stat.S_ISREG))
+
+
+def _is_astray(name: str, found: Mapping[str, Path]) -> bool:
+    """Of one that has no file. A folder says nothing about others, whatever it is called."""
+    return meant_for(name) is not None and not _is(found[name], stat.S_ISDIR)
+
+
+def _is(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Of what it leads to; never if it leads nowhere or cannot be looked at."""
+    try:
+        return kind(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _named(names: Names) -> Mapping[str, tuple[Path, ...]]:
     """What each one of a folder that is astray may be meant for, if not for the whole folder."""
-    likely = _Likely(name for name in names.found if name not in names.strays)
+    likely = _Likely({n: path for n, path in names.found.items() if n not in names.strays})
     named: defaultdict[str, tuple[Path, ...]] = defaultdict(tuple)
     for stray in sorted(names.strays):
         for name in likely.names(meant_for(stray) or ""):
@@ -104,22 +150,26 @@ def _named(names: Names) -> Mapping[str, tuple[Path, ...]]:
 
 
 class _Likely:
-    """The names of a folder by what may be left of them in that of a metadata file."""
+    """What is in a folder, by what may be left of its names in that of a metadata file."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, found: Mapping[str, Path]) -> None:
+        self._found = found
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_stem: defaultdict[str, list[str]] = defaultdict(list)
-        for name in names:
-            self._by_name[field_name(name)].append(name)
-            self._by_stem[PurePosixPath(field_name(name)).stem].append(name)
+        for name in found:
+            self._by_name[_folded(name)].append(name)
         self._sorted = sorted(self._by_name)
 
     def names(self, meant: str) -> list[str]:
-        """Those of this name, else of this stem, else of the same stem, else those that begin with
-        it: `pay.md` may have become `Pay.md`, `pay.pdf` or `pay-2026.md`."""
-        stem = PurePosixPath(meant).stem
-        exact = self._by_name.get(meant) or self._by_stem.get(meant) or self._by_stem.get(stem)
-        return exact or list(self._beginning(stem))
+        """The file of this very name, else all that is called so or begins so: what was `pay.md`
+        may be `pay.pdf` or `pay-2026.md` now, whether or not a `pay.md.bak` was left behind.
+
+        A name without an extension is that of a folder as well as that of a file that has one.
+        """
+        extension = _EXTENSION.fullmatch(PurePosixPath(meant).suffix)
+        exact = self._by_name.get(meant, [])
+        if extension and any(_is(self._found[name], stat.S_ISREG) for name in exact):
+            return exact
+        return list(self._beginning(meant.removesuffix(extension[0]) if extension else meant))
 
     def _beginning(self, stem: str) -> Iterator[str]:
         for place in range(bisect_left(self._sorted, stem), len(self._sorted)):

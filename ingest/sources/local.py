@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 
 from ingest.acl import Closed
-from ingest.sources.beside import FOLDER_FILE, load, may_hold_acl, sidecar, tags, unreadable
-from ingest.sources.folders import Around, closed, names_of, spelled
+from ingest.sources.beside import load, may_hold_acl, sidecar, unreadable
+from ingest.sources.folders import FOLDER_FILE, Around, closed, names_of, spelled, tags
 from quarry.errors import ParseError, SourceNotFound
 from quarry.ids import digest
 from quarry.records import DocState, SourceItem

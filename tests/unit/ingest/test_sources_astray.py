@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,73 @@ def test_a_metadata_file_of_no_file_is_told_and_closes_what_it_may_be_meant_for(
         with pytest.raises(ParseError, match="It is the metadata of no file; call it") as caught:
             act(item)
         assert caught.value.state == DocState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("stray", "files", "meant"),
+    [
+        ("pay.meta.yaml", ["pay.md", "pay/photo.txt"], {"pay.md", "pay/photo.txt"}),
+        ("pay.meta.yml", ["pay", "pay-2026.md", "PAY.bak"], {"pay", "pay-2026.md", "PAY.bak"}),
+        ("pay.md.meta.yaml", ["pay-2026.md", "pay.md.bak"], {"pay-2026.md", "pay.md.bak"}),
+        ("pay.md.meta.yaml", ["pay.pdf", "pay (1).md"], {"pay.pdf", "pay (1).md"}),
+        ("pay.md.meta.yaml", ["pay-2026.md", "pay.md/a.txt"], {"pay-2026.md", "pay.md/a.txt"}),
+        ("pay.md.meta.yml", ["pay.md", "pay.pdf", "pay-2026.md"], {"pay.md"}),
+        ("v1.2.meta.yaml", ["v1.2.md", "v1.3.md", "v1.md"], {"v1.2.md"}),
+        ("STRASSE.md.meta.yaml", ["straße.md"], {"straße.md"}),
+        ("straße.meta.yaml", ["STRASSE-2026.md"], {"STRASSE-2026.md"}),
+        ("ᾳ.md.meta.yaml", ["\u0391\u0399.md"], {"\u0391\u0399.md"}),
+    ],
+)
+def test_what_was_left_behind_or_is_a_folder_keeps_no_other_open(
+    tmp_path: Path, stray: str, files: list[str], meant: set[str]
+) -> None:
+    for name in files:
+        put(tmp_path / name)
+    put(tmp_path / stray, ACL)
+    assert {name for name, shut in closed(tmp_path).items() if shut} == meant
+    assert strays(tmp_path) == [stray]
+
+
+def test_a_link_that_leads_nowhere_has_no_metadata_and_keeps_no_other_open(tmp_path: Path) -> None:
+    put(tmp_path / "pay-2026.md")
+    put(tmp_path / "pay.md.meta.yaml", ACL)
+    (tmp_path / "pay.md").symlink_to("gone.md")
+    assert strays(tmp_path) == ["pay.md.meta.yaml"]
+    source = open_source(str(tmp_path))
+    (item,) = (item for item in source.list() if item.address == "pay-2026.md")
+    assert not document_fields(ParsedDocument(), source.metadata(item), OPEN).acl
+
+
+@pytest.mark.parametrize("name", ["data.meta.yml", "a.md.meta.yml", "b.meta.yaml", "_meta.yml"])
+def test_a_folder_that_is_called_as_a_metadata_file_is_a_folder(tmp_path: Path, name: str) -> None:
+    found = {"a.md", "data.md", f"{name}/c.md", f"{name}/d/e.md"}
+    for each in found:
+        put(tmp_path / each)
+    assert closed(tmp_path) == dict.fromkeys(found, False)
+    assert strays(tmp_path) == []
+    assert closed(tmp_path / name / "d") == {"e.md": False}
+    assert closed(tmp_path / "a.md") == {"a.md": False}
+
+
+@pytest.mark.parametrize("name", ["_meta.yaml", "a.md.meta.yaml"])
+def test_a_folder_in_the_place_of_a_metadata_file_closes_and_what_is_in_it_is_listed(
+    tmp_path: Path, name: str
+) -> None:
+    put(tmp_path / "a.md")
+    put(tmp_path / name / "c.md")
+    source = open_source(str(tmp_path))
+    items = {item.address: item for item in source.list()}
+    assert items.keys() == {"a.md", f"{name}/c.md"}
+    with pytest.raises(ParseError, match=f"{name} beside it is not a file"):
+        source.metadata(items["a.md"])
+
+
+def test_a_link_to_a_folder_is_no_metadata_file_either(tmp_path: Path) -> None:
+    put(tmp_path / "a.md")
+    put(tmp_path / "real" / "c.md")
+    (tmp_path / "a.meta.yml").symlink_to("real")
+    assert closed(tmp_path) == {"a.md": False, "real/c.md": False}
+    assert strays(tmp_path) == []
 
 
 def test_the_sentence_of_the_document_names_it(tmp_path: Path) -> None:
@@ -160,6 +228,76 @@ def test_one_above_the_target_is_not_lost(tmp_path: Path) -> None:
     put(tmp_path / "part" / "a.md")
     with pytest.raises(UsageError, match=r"_meta\.yml says who may read what is below it"):
         open_source(str(tmp_path / "part"))
+
+
+@pytest.mark.parametrize(
+    ("stray", "target"),
+    [
+        ("docs/hr.meta.yaml", "docs/hr"),
+        ("docs/hr.meta.yaml", "docs/hr/pay.md"),
+        ("docs/hr.meta.yaml", "docs/hr/sub/deep"),
+        ("docs/HR.meta.yml", "docs/hr"),
+        ("docs/hr/sub.meta.yaml", "docs/hr/sub/deep"),
+        ("docs/h.meta.yaml", "docs/h-2026"),
+        ("docs/link.meta.yaml", "docs/link/deep"),
+    ],
+)
+def test_one_above_that_may_be_meant_for_a_folder_on_the_way_is_not_lost(
+    tmp_path: Path, stray: str, target: str
+) -> None:
+    for name in ("hr/pay.md", "hr/sub/deep/x.md", "h-2026/y.md"):
+        put(tmp_path / "docs" / name)
+    (tmp_path / "docs" / "link").symlink_to("hr/sub")
+    file = put(tmp_path / stray, ACL)
+    with pytest.raises(UsageError) as caught:
+        open_source(str(tmp_path / target))
+    sentence = f"{file} says who may read what is below it; ingest {file.parent}, or put an acl"
+    assert sentence in str(caught.value)
+    is_file = (tmp_path / target).is_file()
+    put(tmp_path / (f"{target}.meta.yaml" if is_file else f"{target}/_meta.yaml"), ACL)
+    assert open_source(str(tmp_path / target))
+
+
+@pytest.mark.parametrize(
+    ("stray", "text"),
+    [
+        ("hr.meta.yaml", "owner: hr"),
+        ("it.meta.yaml", ACL),
+        ("hr.md.meta.yml", ACL),
+        (".hr.meta.yaml", ACL),
+        ("hr.meta.yml/a.md", ACL),
+        ("_meta.yml/a.md", ACL),
+    ],
+)
+def test_one_above_that_says_nothing_of_the_target_is_no_hindrance(
+    tmp_path: Path, stray: str, text: str
+) -> None:
+    put(tmp_path / "docs" / "hr" / "pay.md")
+    put(tmp_path / "docs" / "hr.md")
+    put(tmp_path / "docs" / stray, text)
+    assert closed(tmp_path / "docs" / "hr") == {"pay.md": False}
+
+
+def test_a_link_above_changes_nothing_for_a_file_that_is_the_target(tmp_path: Path) -> None:
+    put(tmp_path / "hr" / "pay.md")
+    put(tmp_path / "hr" / "pay.meta.yaml", ACL)
+    (tmp_path / "link").symlink_to("hr")
+    assert closed(tmp_path / "link" / "pay.md") == {"pay.md": True}
+
+
+def test_a_folder_above_that_cannot_be_listed_is_asked_for_the_plain_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut(folder: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    put(tmp_path / "docs" / "hr" / "pay.md")
+    put(tmp_path / "docs" / "hr.meta.yaml", ACL)
+    monkeypatch.setattr(Path, "iterdir", shut)
+    with pytest.raises(UsageError, match=r"hr\.meta\.yaml says who may read"):
+        open_source(str(tmp_path / "docs" / "hr"))
+    (tmp_path / "docs" / "hr.meta.yaml").unlink()
+    assert open_source(str(tmp_path / "docs" / "hr"))
 
 
 def test_a_file_in_doubt_can_be_sent_to_a_worker_and_parsed(tmp_path: Path) -> None:
