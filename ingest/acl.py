@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from unicodedata import category, normalize
 
@@ -45,12 +46,25 @@ def visible(text: str) -> str:
 def field_name(key: object) -> str:
     """The one spelling that a field has: `ACL`, or one with a mark that nobody sees in it, must not
     be taken for a field of its own."""
-    return visible(str(key)).strip().lower()
+    text = str(key)
+    return _field_name(text) if len(text) <= _MAX_KEY else _field_name.__wrapped__(text)
 
 
 def means_acl(key: object) -> bool:
     """Whether a key is `acl` or is meant for it; where records, rows and files are sorted out, such
     a key is never text."""
+    text = str(key)
+    return _means_acl(text) if len(text) <= _MAX_KEY else _means_acl.__wrapped__(text)
+
+
+# All records of a file have the same few keys; longer ones are not kept, which bounds the memory.
+@lru_cache(maxsize=2048)
+def _field_name(key: str) -> str:
+    return visible(key).strip().lower()
+
+
+@lru_cache(maxsize=2048)
+def _means_acl(key: str) -> bool:
     name = normalize("NFKC", field_name(key)[-_MAX_KEY:])
     return _MEANS_ACL.fullmatch(name) is not None
 

@@ -14,6 +14,7 @@ from typing import Any
 from ingest.acl import acl_within, field_name, means_acl
 from ingest.metadata import MAX_TEXT, TEXT_FIELDS
 from ingest.parsers.blocks import placed, table
+from ingest.parsers.csv_header import NAME_KEYS, TEXT_KEYS, TITLE_KEYS
 from ingest.parsers.csv_rows import Row, csv_rows
 from ingest.parsers.decoding import decode
 from ingest.parsers.plain import text_blocks
@@ -21,11 +22,10 @@ from quarry.errors import ParseError
 from quarry.ids import digest
 from quarry.records import Block, BlockKind, DocState, ParsedDocument, Status
 
-_NAME_KEYS = ("_id", "id", "doc_id", "docid", "key", "uuid")
-_TITLE_KEYS = ("title", "name", "subject", "headline")
-_TEXT_KEYS = ("text", "body", "content", "contents", "passage")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_NAME = 256
+_KEY_END = re.compile(r"[{}\[\],:=]")
+"""What parts keys and values where it is written as JSON is, or nearly so."""
 
 
 class _BadRecord(Exception):
@@ -136,17 +136,18 @@ def _document(
     record: Mapping[str, Any], names: _Names, fallback: str, where: str
 ) -> ParsedDocument:
     content_hash = digest(json.dumps(record, sort_keys=True, ensure_ascii=False, default=str))
+    record = {k: _opened(v) if field_name(k) == "metadata" else v for k, v in record.items()}
     name = _name(record) or fallback
     if not names.take(name):
         reason = f"{where} repeats the id of an earlier one."
         return _corrupt(names.free(fallback), reason, content_hash)
-    title = _first_text(record, _TITLE_KEYS)
-    text_key = next((key for key in _TEXT_KEYS if _is_text(record.get(key))), "")
-    metadata, rest = _sorted_out(record, left_out={text_key, *_NAME_KEYS, *_TITLE_KEYS})
+    title = _first_text(record, TITLE_KEYS)
+    text_key = next((key for key in TEXT_KEYS if _is_text(record.get(key))), "")
+    metadata, rest = _sorted_out(record, left_out={text_key, *NAME_KEYS, *TITLE_KEYS})
     if text_key:
         blocks = tuple(chain(text_blocks(record[text_key]), _labelled(rest)))
     else:
-        shown = {key: value for key, value in record.items() if key not in _NAME_KEYS}
+        shown = {key: value for key, value in record.items() if key not in NAME_KEYS}
         blocks = placed(chain(_as_row(shown), _labelled(rest)))
     return ParsedDocument(
         record=name,
@@ -205,9 +206,23 @@ def _sorted_out(
             rest[key] = value
     if acls:
         metadata["acl"] = acls[0] if all(each == acls[0] for each in acls) else None
-    elif meant := acl_within(record):
+    elif meant := acl_within(
+        {key: value if key in left_out else _opened(value) for key, value in record.items()}
+    ):
         metadata.setdefault(meant, None)
     return metadata, rest
+
+
+def _opened(value: object) -> object:
+    """What a text holds that is JSON, if an ACL is in it: a CSV cell can nest in no other way, and
+    some programs write JSON lines so too. Of what only looks like it, the keys meant for an ACL."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        held = json.loads(value, object_pairs_hook=_pairs)
+    except (_BadRecord, ValueError, RecursionError):
+        held = dict.fromkeys(filter(means_acl, _KEY_END.split(value)))
+    return held if acl_within({"": held}) else value
 
 
 def _is_acl(key: str) -> bool:
@@ -260,7 +275,7 @@ def _shown(value: object) -> str:
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    for key in _NAME_KEYS:
+    for key in NAME_KEYS:
         value = record.get(key)
         if isinstance(value, (str, int)) and not isinstance(value, bool):
             name = " ".join(str(value).split())

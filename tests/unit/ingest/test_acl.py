@@ -113,6 +113,14 @@ def test_a_misspelt_acl_above_the_target_is_not_lost_and_one_of_its_own_counts(
         {"doc": {"acl": ["hr"]}},
         {"doc": {"a.c.l.": ["hr"]}},
         {"metadata.acl": ["hr"]},
+        {"metadata": '{"access": {"acl": ["hr"]}}'},
+        {"metadata": '{"acl": ["hr"], "acl": ["public"]}'},
+        {"metadata": "{'acl': ['hr']}"},
+        {"metadata": "{acl: [hr]}"},
+        {"metadata": ' {"ac\\u006cs": ["hr"]}'},
+        {"Metadata": '[{"acl": ["hr"]}]'},
+        {"meta": '{"acl": ["hr"], "cut": "o'},
+        {"doc": '{"acl": ["hr"]}'},
     ],
 )
 @pytest.mark.parametrize("text", [{"text": "x"}, {"parcel": "damaged"}])
@@ -123,7 +131,9 @@ def test_what_is_meant_for_an_acl_closes_its_record_and_is_no_text_of_it(
     fields = document_fields(found, {"acl": ["public"]}, OPEN)
     assert fields.acl == ()
     assert fields.problem.startswith("Nobody may read it")
-    if "doc" not in record and not isinstance(record.get("metadata"), list):
+    if not {"doc", "meta", "Metadata"} & set(record) and not isinstance(
+        record.get("metadata"), list
+    ):
         assert len(found.blocks) == 1
         assert "hr" not in found.blocks[0].text
 
@@ -142,3 +152,20 @@ def test_an_acl_of_the_record_s_own_wins_over_one_inside_a_field() -> None:
 def test_a_misspelt_column_closes_each_row_also_where_its_cell_is_empty() -> None:
     rows = list(parse_csv(b"id,acls,text\n1,,x\n2,public,y\n3\n", tabs=False))
     assert [document_fields(row, {}, OPEN).acl for row in rows] == [(), (), ()]
+
+
+def test_metadata_that_is_json_in_a_cell_is_read_if_it_says_who_may_read() -> None:
+    cell = '"{""acl"": [""hr""], ""n"": 1}"'
+    (row,) = parse_csv(f"id,text,metadata\n1,x,{cell}\n".encode(), tabs=False)
+    fields = document_fields(row, {}, OPEN)
+    assert (fields.acl, fields.metadata, len(row.blocks)) == (("hr",), {"n": 1}, 1)
+    (row,) = parse_csv(f"id,text,acl,metadata\n1,x,staff,{cell}\n".encode(), tabs=False)
+    assert document_fields(row, {}, OPEN).acl == ()
+    (row,) = parse_csv(b'id,text,metadata\n1,x,"{""n"": ""acl""}"\n', tabs=False)
+    fields = document_fields(row, {}, OPEN)
+    assert (fields.acl, fields.metadata) == (("public",), {"metadata": '{"n": "acl"}'})
+
+
+def test_a_text_that_is_json_is_text() -> None:
+    (found,) = parse_jsonl(json.dumps({"id": "1", "text": '{"acl": ["hr"]}'}).encode())
+    assert document_fields(found, {}, OPEN).acl == ("public",)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.metadata import document_fields
+from ingest.parsers.csv_rows import csv_rows
 from ingest.parsers.tabular import parse_csv
 from quarry.errors import ParseError
 from quarry.records import DocState
@@ -108,13 +109,118 @@ def test_a_row_of_more_cells_than_the_header_is_not_read_since_any_may_be_its_ac
     assert [(row.record, row.is_unread) for row in rows] == [
         ("1", False),
         ("line-3", True),
-        ("3", False),
+        ("line-4", True),
     ]
     assert rows[1].reason == (
         "Line 3 has more cells than the header, so it is not known which of them is its acl; put "
-        "quotes round each cell that holds the delimiter."
+        "quotes round each cell that holds the delimiter, and give each row as many cells as the "
+        "header."
     )
-    assert document_fields(rows[2], {}, OPEN).acl in {("hr",), ()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,text,acl,note\n2,salaries of everyone, public,hr,\n",
+        "id,text,acl,note\n1,x,hr,\n2,x,hr,\n3,x,hr,\n4,salaries, public,hr,\n",
+        "id,text,acl,note\n1,x,hr,,\n2,x,hr,,\n3,x,hr,,\n4,salaries, public,hr,,\n",
+        "id,text,acl\n1,salaries, public,\n",
+        'id,text,acl\n1,salaries, public,""\n2,x,hr\n3,y,hr\n4,z,hr\n',
+        "id,text,acl\n1,x,hr,\n2,x,hr,\n3,salaries, public, ,\n4,y,hr,\n",
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_surplus_cell_that_is_blank_moves_the_others_too(text: str, delimiter: str) -> None:
+    found = read(text.replace(",", delimiter), tabs=delimiter == "\t")
+    assert {acl for name, acl, _ in found if not name.startswith("line-")} <= {("hr",)}
+    assert any(name.startswith("line-") for name, *_ in found)
+
+
+@pytest.mark.parametrize("end", [",", ",,", ", ", ',""'])
+def test_a_file_in_which_all_rows_end_with_the_delimiter_is_read(end: str) -> None:
+    body = "".join(f"{number},x,hr{end}\n" for number in range(30))
+    assert len(read(f"id,text,acl\n{body}")) == 30
+    moved = read(f"id,text,acl\n{body}30,pay, public,hr{end}\n31,pay, public\n32,x,hr{end}\n")
+    assert [name for name, acl, _ in moved if acl != ("hr",)] == ["line-32", "line-33"]
+    assert len(moved) == 33
+
+
+def test_rows_are_given_out_while_the_file_is_read() -> None:
+    stream = parse_csv(b"id,text,acl\n" + b",x,hr\n" * 20_000, tabs=False)
+    assert [next(stream).record for _ in range(12)][-1] == "line-13"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "term,definition\nDNS,Domain name system\nACL,Access control list\nVPN,x\n",
+        "player,injury\nSmith,ACL\nJones,Hamstring\n",
+        'q,a\n1,"see: ACL, or so"\n',
+        "term;definition\nACL;Access control list\n",
+        "term\tdefinition\nacl\tAccess list\n",
+        "#,player,injury\n1,Smith,ACL\n",
+        '"q","a"\n"1","two\nlines"\n"2","What? ACL, yes"\n',
+    ],
+)
+def test_a_cell_that_holds_the_word_is_no_header(text: str) -> None:
+    found = read(text, tabs="\t" in text)
+    assert len(found) == len(list(csv.reader(io.StringIO(text)))) - 1
+    assert {acl for _, acl, _ in found} == {("public",)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Report,,\nid,acl,text\n1,hr,secret\n",
+        "Report,Q1,2026\nnr,acl,words\n1,hr,secret\n",
+        "Report,Berlin,final\nid,acl,text\n1,hr,secret\n",
+        "# made by X, on Monday\nnr,acl\n1,hr\n",
+        "Report, of Monday\nnr,acl,text\n1,hr,secret\n",
+        "player,injury\nSmith,ACL,x\n",
+        "term,definition\nACL\n",
+    ],
+)
+def test_a_line_above_the_real_header_is_not_taken_for_it(text: str) -> None:
+    with pytest.raises(ParseError, match="make the line with the names of the columns"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        (
+            'id,text,more\n1,"He said \\"hi\\", ok",x\n2,b,c\n',
+            [("1", 'He said "hi", ok', "x"), ("2", "b", "c")],
+        ),
+        (
+            'id,payload,acl\n1,"{\\"a\\": 1, \\"b\\": 2}",hr\n2,"",hr\n',
+            [("1", '{"a": 1, "b": 2}', "hr"), ("2", "", "hr")],
+        ),
+        (
+            'id;text;acl\n1;"say \\"hi\\"; public\nthe rest of the secret";hr\n2;b;hr\n',
+            [("1", 'say "hi"; public\nthe rest of the secret', "hr"), ("2", "b", "hr")],
+        ),
+        (  # the doubled ones are JSON's own backslashes
+            'id,text\n1,"{""a"": ""x \\""y\\""""}"\n2,"C:\\"\n',
+            [("1", '{"a": "x \\"y\\""}'), ("2", "C:\\")],
+        ),
+    ],
+)
+def test_quotes_escaped_by_a_backslash_are_read_where_nothing_else_can_be_meant(
+    text: str, cells: list[tuple[str, ...]]
+) -> None:
+    assert [row.cells or row.fault for row in csv_rows(text, tabs=False)][1:] == cells
+
+
+def test_a_backslash_that_takes_a_delimiter_with_it_moves_no_acl() -> None:
+    text = 'id,path,acl,note\n1,"a \\"b\\"",hr,x\n2,C:\\,hr,public\n'
+    assert [name for name, *_ in read(text)] == ["1", "line-3"]
+
+
+def test_where_quotes_are_wrong_in_both_ways_the_reason_says_what_to_do() -> None:
+    found = list(csv_rows('id,text,x\n1,"a \\"b\\" , c",x\n2,"d "e" f",x\n', tabs=False))
+    assert [row.line for row in found if not row.fault] == [1, 3]
+    assert "backslash are not read in this file: double them" in found[1].fault
 
 
 @pytest.mark.parametrize("header", ["id,text", "acl,id,text"])
@@ -140,3 +246,36 @@ def test_whatever_the_cells_hold_each_row_is_read_by_those_it_names(
     assert [(name, acl) for name, acl, _ in found] == [
         (f"r{n}", ("hr",)) for n in range(len(cells))
     ]
+
+
+ANY = st.text(alphabet="ab ,;\t|\"'\\1\n", max_size=12)
+
+
+@given(
+    st.sampled_from(",;\t|"),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.sampled_from([["id", "acl", "text"], ["id", "text"], ["id", "name", "words", "acl"]]),
+    st.data(),
+)
+def test_what_a_program_writes_is_read_as_it_was_written(
+    delimiter: str, quoting: int, end: str, is_doubled: bool, header: list[str], data: st.DataObject
+) -> None:
+    """Whatever parts the cells, quotes them and ends the lines."""
+    quoting = quoting if is_doubled else csv.QUOTE_ALL
+    row = st.lists(ANY, min_size=len(header) - 1, max_size=len(header) - 1)
+    written = [header, *([f"r{n}", *each] for n, each in enumerate(data.draw(st.lists(row))))]
+    if not is_doubled:  # else nothing says that quotes are escaped so
+        written.insert(1, ["q", *['say "hi" to'] * (len(header) - 1)])
+    file = io.StringIO(newline="")
+    csv.writer(
+        file,
+        delimiter=delimiter,
+        quoting=quoting,
+        lineterminator=end,
+        doublequote=is_doubled,
+        escapechar=None if is_doubled else "\\",
+    ).writerows(written)
+    found = csv_rows(file.getvalue(), tabs=delimiter == "\t")
+    assert [(row.cells, row.fault) for row in found] == [(tuple(row), "") for row in written]

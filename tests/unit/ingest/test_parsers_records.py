@@ -221,6 +221,7 @@ def rows(content: str, *, tabs: bool = False) -> list[tuple[str, str]]:
 
 
 OPENED = "Line 2 leaves a quote open, so"
+INSIDE = "Line 2 has quotes inside a cel"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,6 @@ OPENED = "Line 2 leaves a quote open, so"
         'id,text,x\n1,"open,x\n2,"b",x\n3,"c",x\n',  # to the next quote
         'id,text,x\n1,"open,x\n2,b,""\n3,"c",x\n',  # over an empty cell
         '"id","text","x"\n"1","a","open\n"2","b","x"\n"3","c","x"\n',
-        '"id","text","x"\n"1","open,"x"\n"2","b","x"\n"3","c","x"\n',  # within its line
         'id;text;x\n1;"open, a;x\n2;"b";x, y\n3;c;x, y\n',
     ],
 )
@@ -242,14 +242,62 @@ def test_a_quote_that_is_left_open_does_not_swallow_the_rows_below_it(content: s
         assert rows(content.replace(",", "\t"), tabs=True) == rows(content)
 
 
-def test_an_open_quote_that_is_closed_by_chance_is_told_by_the_cells_of_the_rows_in_it() -> None:
-    chance = 'id,text,x\n1,"open,x\n2,b,x\n3,", as said",x\n4,d,x\n'
-    assert rows(chance) == [("line-2", OPENED), ("2", "b"), ("3", ", as said"), ("4", "d")]
+def test_a_quote_that_is_left_open_within_its_line_is_told_by_the_number_of_cells() -> None:
+    within = '"id","text","x"\n"1","open,"x"\n"2","b","x"\n"3","c","x"\n'
+    assert rows(within) == [("line-2", INSIDE), ("2", "b"), ("3", "c")]
+
+
+@pytest.mark.parametrize(
+    ("content", "acls"),
+    [
+        (
+            'id,text,acl\n7,"Dear board\nthe salaries, as agreed, public\nbye"\n8,x,hr\n',
+            {"7": (), "8": ("hr",)},
+        ),
+        (
+            'id,text,acl,note\n1,"x\na, b, public, c\ny",hr\n2,"x\na, b, public, c\ny"\n',
+            {"1": ("hr",), "2": ()},
+        ),
+        ('id,text,acl\n1,"x\na, b, public\ny",z,hr\n2,x,hr\n', {"line-2": (), "2": ("hr",)}),
+        (
+            'id,text,acl\n1,"a" b,hr\n7,"Dear\nthe pay, as agreed, public\nbye"\n8,x,hr\n',
+            {"line-2": (), "8": ("hr",)},
+        ),
+        (
+            'id,name,address\n1,"Ruth","1 High St, York\n2, x, y\nUK"\n2,"Ann, B\nC, D, E\nF"\n',
+            {"1": ("public",), "2": ("public",)},
+        ),
+    ],
+)
+def test_lines_within_a_cell_that_is_quoted_well_are_no_rows(
+    content: str, acls: dict[str, tuple[str, ...]]
+) -> None:
+    found = list(parse_csv(content.encode(), tabs=False))
+    told = {d.record: () if d.is_unread else document_fields(d, {}, OPEN).acl for d in found}
+    assert told == acls
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '1,"say \\"hi\\", public\nthe rest of the secret",hr',
+        '1,"He" said, public\nand more",hr',
+        '1,"a" b,hr',
+    ],
+)
+def test_a_row_with_a_wrong_quote_that_has_all_its_cells_by_chance_is_not_read(row: str) -> None:
+    content = f'id,text,acl\n{row}\n2,"x ""y""",hr\n3,"p "q" r",hr\n'
+    found = list(parse_csv(content.encode(), tabs=False))
+    assert [d.is_unread for d in found] == [True, False, True]
+    assert [d.record for d in found][:2] == ["line-2", "2"]
+    cure = "double them" if "\\" in row else "double each quote that is text."
+    assert cure in found[0].reason
+    assert len(rows(f"id,text,x\n{row}\n2,b,hr\n")) > 1
 
 
 def test_what_may_be_text_of_an_open_cell_is_no_row_until_one_has_all_cells() -> None:
     content = 'id,text,acl\n1,"a "b" c\nd, e\n\nf\ng, h, i, public\n2,b,staff\n3,c\n'
-    assert rows(content) == [("line-2", OPENED), ("2", "b"), ("3", "c")]
+    assert rows(content) == [("line-2", INSIDE), ("2", "b"), ("3", "c")]
     cut = 'id,text,acl\n1,a,staff\n2,"b\nand more\n3,c,staff\nd, e\n'
     assert rows(cut) == [
         ("1", "a"),
