@@ -15,6 +15,8 @@ from itertools import product
 from pathlib import Path
 
 from ingest.sources import LeftOut
+from ingest.sources.local import Refused
+from ingest.summary import Failure
 from quarry.entries import MARK, UNFINISHED, documents_of, lost, mark, orphan, present, shortfalls
 from quarry.errors import UsageError
 from quarry.ids import digest
@@ -89,6 +91,8 @@ class Plan:
     """Documents of vanished addresses that are kept, because they are suspiciously many."""
     left_out: tuple[LeftOut, ...] = ()
     """What is listed and no document."""
+    refused: tuple[Failure, ...] = ()
+    """What is not read again since it never can be; each run tells it, until it is mended."""
 
 
 def known(catalog: Catalog, source: str) -> Known:
@@ -220,6 +224,7 @@ def make_plan(
     mixed: list[str] = []
     listed: set[str] = set()
     left_out: list[LeftOut] = []
+    refused: list[Failure] = []
     for item in listing:
         if isinstance(item, LeftOut):
             left_out.append(item)
@@ -232,7 +237,10 @@ def make_plan(
         entry = before.entries.get(item.address)
         if entry is None or not _is_current(entry, item, recipe):
             read.append(item)
-        elif entry.documents > 1 and entry.state is not DocState.INDEXED:
+            continue
+        if entry.state is DocState.FAILED:
+            refused.append(Failure(uri=item.uri, state=entry.state, reason=entry.reason))
+        if entry.documents > 1 and entry.state is not DocState.INDEXED:
             mixed.append(item.address)
         else:
             unchanged[entry.state] += entry.documents
@@ -245,6 +253,7 @@ def make_plan(
         mixed=tuple(mixed),
         vanished=tuple(gone),
         left_out=tuple(left_out),
+        refused=tuple(refused),
     )
 
 
@@ -299,6 +308,7 @@ def states(catalog: Catalog, plan: Plan) -> Counter[DocState]:
 
 
 def _is_current(entry: SourceEntry, item: SourceItem, recipe: Recipe) -> bool:
-    # What failed may work now: a file's rights can change without its change mark.
+    # What failed may work now: a file's rights can change without its change mark. What is refused
+    # for its name or as a link has another mark as soon as it may be read.
     same = (entry.tag, entry.recipe) == (item.tag, recipe.of(entry.state))
-    return same and entry.state is not DocState.FAILED
+    return same and (entry.state is not DocState.FAILED or isinstance(item, Refused))

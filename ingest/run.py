@@ -142,6 +142,7 @@ class Run:
                 if plan.withheld:
                     self._withhold(group.name, plan.withheld, before.documents)
                 self._unread += states(catalog, plan) if catalog else plan.unchanged
+                self._ledger.failures += plan.refused
                 self._known.append(before)
                 self._plans.append(plan)
         self._report.expect(self._tasks)

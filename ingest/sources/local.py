@@ -40,6 +40,11 @@ class LeftOut(SourceItem):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(SourceItem):
+    """Never read, whatever becomes of its content: once it may be read its change mark differs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Doubtful(SourceItem):
     """A file that metadata files gone astray may be meant for."""
 
@@ -184,12 +189,12 @@ class LocalSource:
             )
         return SourceItem(source=self.name, address=address, uri=address, tag=tag, size=size)
 
-    def _refused(self, path: Path, why: str) -> SourceItem:
+    def _refused(self, path: Path, why: str) -> Refused:
         address = self._address(path)
         if why == "twin":
             folder, slash, _ = address.rpartition("/")
             address = f"{folder}{slash}{_written_out(path.name)}"
-        return SourceItem(source=self.name, address=address, uri=address, tag=why, size=0)
+        return Refused(source=self.name, address=address, uri=address, tag=why, size=0)
 
     def _left_out(self, path: Path) -> LeftOut:
         address = self._address(path)

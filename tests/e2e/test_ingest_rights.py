@@ -13,7 +13,7 @@ from ingest.work import Row
 from quarry.errors import ModelError, QuarryError, StoreError
 from quarry.settings import Settings
 from quarry.stores.milvus_lite import vector_server
-from tests.e2e.ingest_world import InlinePipeline, World
+from tests.e2e.ingest_world import InlinePipeline, NoPipeline, World
 
 RECORDS = '{{"_id": "1", "text": "One.", "acl": {acl}}}\n{{"_id": "2", "text": "Two."}}\n'
 
@@ -142,6 +142,22 @@ def test_a_file_whose_sidecar_keeps_its_old_name_is_closed_and_both_are_told(wor
     assert acls(world)["pay-2026.md"] == ()
     (world.folder / "pay.md.meta.yaml").rename(world.folder / "pay-2026.md.meta.yaml")
     assert (world.sync().exit_code, acls(world)["pay-2026.md"]) == (0, ("hr",))
+
+
+def test_what_can_never_be_read_is_told_by_each_run_and_keeps_none_busy(world: World) -> None:
+    world.write("old.md.meta.yaml", "acl: [hr]\n")
+    (world.folder / "link.md").symlink_to("/etc/hostname")
+    first = world.sync()
+    assert [failure.uri for failure in first.failures] == ["link.md", "old.md.meta.yaml"]
+    again = world.sync(pipeline=NoPipeline())
+    assert (again.failures, again.exit_code, again.failed) == (first.failures, 3, 0)
+    assert (again.listed, again.unchanged) == (first.listed, first.listed)
+    world.remove("link.md")
+    world.write("link.md", "# Link\n\nA file of its own.\n")
+    world.write("old.md", "# Old\n\nOld words.\n")
+    mended = world.sync()
+    assert (mended.exit_code, mended.indexed, mended.deleted) == (0, 2, 1)
+    assert acls(world)["old.md"] == ("hr",)
 
 
 def test_what_a_stray_sidecar_closes_is_closed_before_anything_is_read(world: World) -> None:

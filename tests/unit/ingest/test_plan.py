@@ -27,6 +27,8 @@ from ingest.plan import (
     with_orphans,
 )
 from ingest.sources import LeftOut
+from ingest.sources.local import Refused
+from ingest.summary import Failure
 from quarry.entries import LOST
 from quarry.errors import UsageError
 from quarry.ids import doc_id
@@ -90,6 +92,19 @@ def test_another_recipe_reads_everything_again() -> None:
 def test_what_failed_for_a_passing_reason_is_tried_again(state: DocState, again: bool) -> None:
     plan = make_plan([item("a")], before(entry("a", state=state)), recipe=RECIPE)
     assert bool(plan.read) is again
+
+
+def test_what_can_never_be_read_as_it_is_is_not_tried_again_and_told_with_its_reason() -> None:
+    refused = Refused(source="s", address="a", uri="a", tag="t", size=0)
+    known_before = replace(entry("a", state=DocState.FAILED), reason="It is a link.")
+    plan = make_plan([refused], before(known_before), recipe=RECIPE)
+    assert (plan.read, plan.unchanged) == ((), {DocState.FAILED: 1})
+    assert plan.refused == (Failure(uri="a", state=DocState.FAILED, reason="It is a link."),)
+    for other in (replace(known_before, tag="before"), replace(known_before, recipe="before")):
+        plan = make_plan([refused], before(other), recipe=RECIPE)
+        assert (plan.read, plan.refused) == ((refused,), ())
+    unsupported = entry("a", state=DocState.UNSUPPORTED)
+    assert make_plan([refused], before(unsupported), recipe=RECIPE).refused == ()
 
 
 def test_what_failed_by_a_limit_is_tried_again_when_a_limit_changes() -> None:
