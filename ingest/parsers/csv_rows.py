@@ -51,7 +51,7 @@ def csv_rows(text: str, *, tabs: bool) -> Iterator[Row]:
     header = next(rows, Row(line=1))
     check_header(header.cells, text, cut)
     yield header
-    yield from _in_place(rows, len(header.cells), cut) if _can_move(header.cells) else rows
+    yield from _in_place(rows, header.cells, cut) if _can_move(header.cells) else rows
 
 
 def _can_move(header: Sequence[str]) -> bool:
@@ -60,8 +60,10 @@ def _can_move(header: Sequence[str]) -> bool:
     return any(map(means_acl, header[1:]))
 
 
-def _in_place(rows: Iterator[Row], columns: int, cut: Cut) -> Iterator[Row]:
+def _in_place(rows: Iterator[Row], header: Sequence[str], cut: Cut) -> Iterator[Row]:
     """The rows, and a fault for each whose cells may have moved."""
+    columns = len(header)
+    acls = [number for number, name in enumerate(header) if means_acl(name)]
     first = list(islice(rows, FIRST))
     wanted = columns + _spare(first, columns)
     # A backslash before a delimiter may have joined two cells, which moves those behind it too.
@@ -69,6 +71,9 @@ def _in_place(rows: Iterator[Row], columns: int, cut: Cut) -> Iterator[Row]:
     for row in chain(first, rows):
         count = len(row.cells)
         is_right = least <= count <= wanted and not any(map(str.strip, row.cells[columns:]))
+        # Where a cell more is allowed, the blank behind a comma shows that it is one of a sentence.
+        if is_right and count > columns:
+            is_right = not any(row.cells[number].startswith(" ") for number in acls)
         yield row if row.fault or is_right else _moved(row, columns, wanted)
 
 

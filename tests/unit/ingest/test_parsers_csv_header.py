@@ -127,6 +127,8 @@ def test_a_row_of_more_cells_than_the_header_is_not_read_since_any_may_be_its_ac
         "id,text,acl\n1,salaries, public,\n",
         'id,text,acl\n1,salaries, public,""\n2,x,hr\n3,y,hr\n4,z,hr\n',
         "id,text,acl\n1,x,hr,\n2,x,hr,\n3,salaries, public, ,\n4,y,hr,\n",
+        "id,text,acl\n1,x,hr,\n2,x,hr,\n3,x,hr,\n4,salaries, public,\n",
+        "id,text,acl\n1,pay, public,\n2,bonus, public,\n3,salaries, public,\n",
     ],
 )
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
