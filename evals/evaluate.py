@@ -88,7 +88,7 @@ def evaluate(
     depths = alike([contestant.depths for contestant in contestants])
     contestants = [replace(c, depths=d) for c, d in zip(contestants, depths, strict=True)]
     _check_before(cases, contestants, options)
-    done = _Done(notes=list(options.notes))
+    done = _Done(notes=[*options.notes, *(options.baseline.notes if options.baseline else ())])
     for contestant in contestants:
         try:
             _ask(contestant, cases, options, done)

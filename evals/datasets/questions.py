@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evals.datasets.files import lines_of
 from quarry.errors import SourceNotFound, UsageError
+from quarry.ids import digest
 from quarry.text import folded
 
 
@@ -105,6 +106,18 @@ class Case(BaseModel):
     def judged(self) -> bool:
         """Whether the case says what a search should find; 0 alone is no such thing."""
         return bool(self.evidence) or any(self.relevant.values())
+
+    @property
+    def mark(self) -> str:
+        """Another one where other things are asked, or others are right. Who asks, and where it is
+        looked for, may be just what is compared."""
+        return digest(self.model_dump_json(include=_ASKED_AND_RIGHT), size=6)
+
+
+_ASKED_AND_RIGHT = {
+    *("question", "conversation", "status"),
+    *("evidence", "relevant", "must", "must_not"),
+}
 
 
 def load_questions(path: Path) -> list[Case]:

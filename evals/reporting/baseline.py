@@ -22,7 +22,19 @@ class Baseline:
     label: str
     asking: Asking
     results: Sequence[CaseResult]
-    """Of the cases that the set still has."""
+    """Of the cases that the set still has as they were."""
+    changed: Sequence[str] = ()
+    """Ids under which the set has other questions or demands now."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of a comparison with it must know."""
+        if not self.changed:
+            return []
+        return [
+            f"Changed since the baseline and not compared with it: {len(self.changed)} of the "
+            f"cases: {', '.join(self.changed)}."
+        ]
 
     def check_alike(self, asking: Asking) -> None:
         """Raises UsageError for a run that is asked otherwise: its figures mean something else."""
@@ -50,6 +62,8 @@ def load_baseline(path: Path, cases: Sequence[Case]) -> Baseline:
         if report["format"] != FORMAT:
             raise UsageError(f"{path} is a report of another version; make a new baseline.")
         run = report["runs"][-1]
+        told = {each["id"]: each for each in run["cases"] if each["id"] in known}
+        changed = [name for name, each in told.items() if each["mark"] != known[name].mark]
         return Baseline(
             label=f"{path.name}: {run['label']}",
             asking=Asking(
@@ -58,8 +72,9 @@ def load_baseline(path: Path, cases: Sequence[Case]) -> Baseline:
                 answers=bool(run["answers"]),
             ),
             results=[
-                _result(known[each["id"]], each) for each in run["cases"] if each["id"] in known
+                _result(known[name], each) for name, each in told.items() if name not in changed
             ],
+            changed=changed,
         )
     except OSError as error:
         raise UsageError(f"{path} cannot be read; name a file that --save wrote.") from error

@@ -15,7 +15,7 @@ from evals.measuring.retrieval import Depths
 from quarry.errors import QuarryError
 from quarry.records import Document
 
-FORMAT = 2
+FORMAT = 3
 """Of the JSON; raised when a reader of older reports would misread it."""
 
 
@@ -149,6 +149,7 @@ def _case(result: CaseResult) -> dict[str, Any]:
     """Nothing is rounded: what is read back as a baseline must be equal to itself."""
     return {
         "id": result.case.id,
+        "mark": result.case.mark,
         "question": result.case.question,
         "slices": list(result.slices),
         "passed": result.passed,

@@ -27,12 +27,13 @@ from quarry.errors import UsageError
 from tests.unit.evals.evals_world import ASKING, case, refused
 
 EVIL = "<script>alert(1)</script> & \x1b[31m\x00"
+WHY = "Why " + EVIL
 
 
 def results(passed):
     return [
         CaseResult(
-            case=case("one", question="Why " + EVIL, slices=["hard & fast"]),
+            case=case("one", question=WHY, slices=["hard & fast"]),
             passed=passed,
             reasons=() if passed else ("the answer lacks /x/",),
             status="answered",
@@ -67,7 +68,7 @@ def report():
 
 def test_the_json_holds_every_case_and_says_whether_the_gate_let_it_through(report):
     read = json.loads(json.dumps(report.as_json()))
-    assert read["passed"] is False and read["format"] == 2
+    assert read["passed"] is False and read["format"] == 3
     assert [each["id"] for each in read["runs"][1]["cases"]] == ["one", "two", "old", "broken"]
     assert read["runs"][1]["figures"]["outdated"] == 1
     assert read["comparisons"][0]["gained"] == ["one"]
@@ -76,9 +77,31 @@ def test_the_json_holds_every_case_and_says_whether_the_gate_let_it_through(repo
 def test_a_report_is_a_baseline_for_the_cases_that_are_still_there(report, tmp_path):
     path = tmp_path / "before.json"
     path.write_text(json.dumps(report.as_json()))
-    found = load_baseline(path, [case("one"), case("new")])
+    found = load_baseline(path, [case("one", question=WHY), case("new")])
     assert (found.label, found.asking) == ("before.json: after", ASKING)
     assert [(each.case.id, each.passed) for each in found.results] == [("one", True)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"question": "What else?"},
+        {"evidence": [["it is that"]]},
+        {"must": ["that"]},
+        {"must_not": ["that"]},
+        {"conversation": [{"role": "user", "content": "Hello."}]},
+    ],
+)
+def test_a_case_that_has_changed_since_the_baseline_is_not_compared(report, tmp_path, change):
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(report.as_json()))
+    one = case("one", **{"question": WHY, **change})
+    found = load_baseline(path, [one, case("old", filter="tenant = x", held_out=True)])
+    assert [each.case.id for each in found.results] == ["old"]
+    assert found.changed == ["one"]
+    assert found.notes == [
+        "Changed since the baseline and not compared with it: 1 of the cases: one."
+    ]
 
 
 def test_a_run_is_equal_to_itself_when_it_is_read_back(tmp_path):
@@ -124,7 +147,7 @@ def test_a_baseline_that_was_asked_otherwise_is_not_compared(report, tmp_path, a
         baseline.check_alike(asking)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 2, "runs": []}', '{"format": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 3, "runs": []}', '{"format": 2}'])
 def test_a_file_that_is_no_report_is_no_baseline(tmp_path, text):
     path = tmp_path / "before.json"
     path.write_text(text)
