@@ -20,7 +20,7 @@ from quarry.ids import digest
 from quarry.records import DocState, ParsedDocument, SourceItem
 from quarry.settings import IngestSettings, Settings
 
-PARSERS_VERSION = "13"
+PARSERS_VERSION = "14"
 """Raised when a parser of ours gives other blocks or metadata for the same bytes, or a document
 another uri."""
 

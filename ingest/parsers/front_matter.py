@@ -33,7 +33,7 @@ _IS_FIELD = re.compile(
 )
 _PROPERTIES = r"[ \t]*(?:[!&][^\s,{]*\s+)*"
 """YAML tags and anchors, which may stand before a key."""
-_ACL = r"[\"']?(?:acls?|access[ _-]?(?:control[ _-]?)?lists?)\b[\"']?"
+_ACL = r"[\"']?(?:a+c+l+s?|acl[ _-]?lists?|acces+[ _-]?(?:control[ _-]?)?lists?)\b[\"']?"
 _NAMES_ACL = re.compile(
     rf"(?:^|[{{,]){_PROPERTIES}{_ACL}\s*[:=]"
     rf"|\?\s+{_PROPERTIES}{_ACL}"

@@ -163,7 +163,7 @@ def _document(
 def _row_document(
     header: Sequence[str], row: Sequence[str], names: _Names, fallback: str, where: str
 ) -> ParsedDocument:
-    record: dict[str, str] = {}
+    record: dict[str, object] = {}
     acls: set[str] = set()
     for number, (title, cell) in enumerate(zip_longest(header, row, fillvalue="")):
         key, value = title.strip() or f"column {number + 1}", cell.strip()
@@ -175,8 +175,17 @@ def _row_document(
         if value or means_acl(key):
             record[key] = value
     if acls:
-        record["acl"] = acls.pop() if len(acls) == 1 else ""
+        record["acl"] = _scopes(acls.pop()) if len(acls) == 1 else ""
     return _document(record, names, fallback, where)
+
+
+def _scopes(cell: str) -> object:
+    """One scope, or several as JSON: `["hr", "staff"]`. What is neither closes the row."""
+    try:
+        held = json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+    return held if isinstance(held, list) else cell
 
 
 def _sorted_out(

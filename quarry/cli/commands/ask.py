@@ -161,9 +161,9 @@ def respond(settings: Settings, kind: Kind, query: dict[str, Any]) -> Reply:
     if request.as_of:
         kept_for = timedelta(days=settings.stores.retention_days)
         past.check_time(request.as_of, retention=kept_for, now=datetime.now(UTC))
-    _note_unknown(settings, query)
     began = time.monotonic()
     server = RunningServer.find(settings.data_dir)
+    _note_unknown(settings, query, served=server is not None)
     if server is not None:
         if others := server.other_settings(settings):
             print_note(
@@ -207,13 +207,18 @@ def print_reply(
         )
 
 
-def _note_unknown(settings: Settings, query: dict[str, Any]) -> None:
+def _note_unknown(settings: Settings, query: dict[str, Any], *, served: bool) -> None:
     """A name that is mistyped finds what is public, as if there were nothing else."""
     user, path = query.get("as"), settings.access.users_file
     if not user or "groups" in query or user in users_of(settings).principals:
         return
+    name = one_line(user)
+    if served:
+        where = "access.users_file is not set here" if path is None else f"{name} is not in {path}"
+        print_note(f"{one_line(where)}; the server's own file of users decides who {name} is.")
+        return
     where = f"in {one_line(str(path))}" if path else "known here: access.users_file is not set"
-    print_note(f"{one_line(user)} is not {where}; who is not known has no groups.")
+    print_note(f"{name} is not {where}; who is not known has no groups.")
 
 
 def query_of(

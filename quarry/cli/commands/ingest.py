@@ -145,6 +145,8 @@ def delete(
         documents = "1 document" if summary.deleted == 1 else f"{summary.deleted} documents"
         chunks = "1 chunk" if summary.deleted_chunks == 1 else f"{summary.deleted_chunks} chunks"
         print_line(f"Deleted {documents} with {chunks}.")
+        if summary.deleted:
+            print_line("What a file still holds stays out until its content changes.")
         for failure in summary.failures:
             print_line(f"  {failure.state.value:<12} {one_line(failure.uri)}  {failure.reason}")
     raise typer.Exit(summary.exit_code)

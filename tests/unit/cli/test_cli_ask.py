@@ -12,6 +12,7 @@ import pytest
 from quarry.cli.catalog import NOTHING_YET
 from quarry.cli.main import run
 from quarry.cli.requests import Askers, request_of
+from quarry.cli.server import RunningServer
 from quarry.errors import ConfigError
 from quarry.records import Principal
 from quarry.settings import AccessSettings, Settings, load_settings
@@ -179,3 +180,14 @@ def test_a_name_that_is_not_known_is_told(
     assert nothing == NOTHING_YET
     assert bool(notes) == bool(said)
     assert said in "".join(notes)
+
+
+def test_where_a_server_answers_its_users_decide(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RunningServer(url="http://127.0.0.1:9", token="t")
+    monkeypatch.setattr(RunningServer, "find", lambda _folder: server)
+    run(["search", "why?", "--as", "ruth"])
+    said = capsys.readouterr().err
+    assert "access.users_file is not set here; the server's own file of users decides" in said
+    assert "has no groups" not in said

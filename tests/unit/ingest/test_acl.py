@@ -17,7 +17,19 @@ from quarry.records import ParsedDocument
 from quarry.settings import SourceSettings
 
 OPEN = SourceSettings(default_acl=("public",))
-MISSPELT = ["acls", "A.C.L.", "access_list", "accessControlList", "# acl", "metadata.acl", "ＡＣＬ"]
+MISSPELT = [
+    "acls",
+    "acll",
+    "accl",
+    "acl_list",
+    "acces list",
+    "A.C.L.",
+    "access_list",
+    "accessControlList",
+    "# acl",
+    "metadata.acl",
+    "ＡＣＬ",
+]
 
 
 def write(path: Path, text: str = "text") -> Path:

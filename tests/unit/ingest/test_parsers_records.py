@@ -384,3 +384,19 @@ def test_a_file_without_records_is_empty(content: bytes, name: str) -> None:
         assert caught.value.state == DocState.EMPTY
     else:
         assert [d.record for d in parse_item(content, item, IngestSettings())] == [""]
+
+
+@pytest.mark.parametrize(
+    ("cell", "acl"),
+    [
+        ("hr", "hr"),
+        ('"[""hr"", ""staff""]"', ["hr", "staff"]),
+        ('"[""hr"", 5]"', ["hr", 5]),
+        ('"[""hr"""', '["hr"'),
+        ('"{""hr"": 1}"', '{"hr": 1}'),
+        ("5", "5"),
+    ],
+)
+def test_a_cell_has_one_scope_or_several_as_json(cell: str, acl: object) -> None:
+    (document,) = parse_csv(f"id,acl,text\n1,{cell},Hello\n".encode(), tabs=False)
+    assert document.metadata["acl"] == acl
