@@ -131,19 +131,19 @@ def _check_before(
                 exact=options.exact,
                 inside=last.inside,
             ),
-            slices=_slices(cases),
+            slices=members(cases),
             compared=_to_compare(cases, len(runs), options.baseline),
             inside=last.inside,
         )
 
 
-def _slices(cases: Sequence[Case]) -> dict[str, set[str]]:
+def members(cases: Sequence[Case]) -> dict[str, set[str]]:
     """Ids of the cases of every slice."""
-    members: dict[str, set[str]] = defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for case in cases:
         for name in CaseResult(case=case, passed=False).slices:
-            members[name].add(case.id)
-    return members
+            found[name].add(case.id)
+    return found
 
 
 def _to_compare(cases: Sequence[Case], runs: int, baseline: Baseline | None) -> set[str] | None:

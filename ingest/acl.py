@@ -19,12 +19,12 @@ from quarry.access.labels import clean_text
 MAX_SCOPES = 64
 _MAX_KEY = 80
 """Characters of a key that are looked at and told, from its end."""
-ALMOST_ACL = (
+_ALMOST_ACL = (
     r"[\W_]*(?:(?:a[\W_]*)+(?:c[\W_]*)+(?:l[\W_]*)+s?"
     r"|acl[\W_]*lists?|acces+(?:[\W_]*control)?[\W_]*lists?)[\W_]*"
 )
 """What somebody writes who means `acl`: without effect it would leave open what is to be closed."""
-_MEANS_ACL = re.compile(rf"(?:.*[./:])?(?:{ALMOST_ACL})", re.S)
+_MEANS_ACL = re.compile(rf"(?:.*[./:])?(?:{_ALMOST_ACL})", re.S)
 """Also the last of nested names that somebody wrote as one: `metadata.acl`."""
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 """Unicode categories: controls, format characters, halves of surrogate pairs."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarry.errors import ConfigError, NotSignedIn, UsageError
 from quarry.records import PUBLIC, Principal
-from quarry.settings_file import line_of, read_yaml
+from quarry.settings_file import drop_empty_sections, line_of, read_yaml
 
 USER_PREFIX = "user:"
 MAX_NAME = 128
@@ -115,7 +115,7 @@ class _User(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    users: dict[str, Annotated[_User, BeforeValidator(lambda user: {} if user is None else user)]]
+    users: dict[str, _User]
 
 
 def load_users(path: Path) -> Users:
@@ -123,7 +123,9 @@ def load_users(path: Path) -> Users:
 
     Raises ConfigError that names the line and no value, which may be a secret.
     """
-    file = _checked(path, read_yaml(path, named_by="access.users_file"))
+    raw = read_yaml(path, named_by="access.users_file")
+    drop_empty_sections(_File, raw)
+    file = _checked(path, raw)
     principals: dict[str, Principal] = {}
     for name, user in file.users.items():
         principal = Principal(user=name, groups=tuple(user.groups), tenant=user.tenant)

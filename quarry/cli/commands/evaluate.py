@@ -213,16 +213,16 @@ def chosen(cases: list[Case], slices: list[str]) -> list[Case]:
     that no case is in."""
     if not slices:
         return cases
-    from evals.measuring.results import CaseResult
+    from evals.evaluate import members
 
-    within = {case.id: set(CaseResult(case=case, passed=False).slices) for case in cases}
-    known = set[str]().union(*within.values())
+    known = members(cases)
     for name in slices:
         if name not in known:
             raise UsageError(
                 f"No case is in the slice '{name}'; there are: {', '.join(sorted(known))}."
             )
-    return [case for case in cases if within[case.id].intersection(slices)]
+    wanted = set[str]().union(*(known[name] for name in slices))
+    return [case for case in cases if case.id in wanted]
 
 
 def set_name(path: Path) -> str:

@@ -79,18 +79,17 @@ def _print_text(wanted: _Wanted, found: Iterable[Chunk]) -> int:
 def _wanted(live: Live, name: str) -> _Wanted:
     """Raises UsageError for what is not there, or is not served."""
     by_id = live.catalog.get([name])
-    chunk = None if by_id else _served_chunk(live, name)
-    if chunk is not None:
-        document = live.catalog.get([chunk.doc_id])[chunk.doc_id]
-        return _Wanted(document=document, ordinals=range(chunk.ordinal, chunk.ordinal + 1))
+    wanted = None if by_id else _served_chunk(live, name)
+    if wanted is not None:
+        return wanted
     document = by_id.get(name) or find(live.catalog, name, kind="document or chunk")
     return _Wanted(
         document=document, ordinals=range(document.chunk_count if document.revision else 0)
     )
 
 
-def _served_chunk(live: Live, chunk_id: str) -> Chunk | None:
-    """Its row in the committed revision; None if no row has this id. Raises UsageError."""
+def _served_chunk(live: Live, chunk_id: str) -> _Wanted | None:
+    """It alone, of the committed revision; None if no row has this id. Raises UsageError."""
     start = f"{chunk_id}."  # what the row ids of a chunk begin with
     rows = [
         row for row in live.texts.scan(after=start, limit=_PAGE) if row.row_id.startswith(start)
@@ -99,7 +98,10 @@ def _served_chunk(live: Live, chunk_id: str) -> Chunk | None:
     for row in rows:
         document = documents.get(row.doc_id)
         if document is not None and document.revision == row.revision:
-            return live.texts.fetch([row.row_id]).get(row.row_id)
+            chunk = live.texts.fetch([row.row_id]).get(row.row_id)
+            if chunk is None:
+                return None
+            return _Wanted(document=document, ordinals=range(chunk.ordinal, chunk.ordinal + 1))
     if rows:
         raise UsageError(
             f"The chunk {chunk_id} is of a revision that is not served; quarry show "
