@@ -25,13 +25,12 @@ _log = structlog.get_logger(__name__)
 
 CHUNKED_TOGETHER = 64
 """Documents of one call of the chunker, which counts tokens for all of them at once."""
-RECORD_SUFFIXES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".parquet"})
 _NO_TEXT = "No text was found in it."
 
 
 def holds_records(address: str) -> bool:
     """By its name; a file that turns out to hold records is read twice, once without use."""
-    return PurePosixPath(address).suffix.lower() in RECORD_SUFFIXES
+    return PurePosixPath(address).suffix.lower() in ids.RECORD_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ import re
 import secrets
 import unicodedata
 
+RECORD_SUFFIXES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".parquet"})
+"""Of files that hold many documents, in small letters: their uris are `ADDRESS#RECORD`."""
+
 
 def digest(*parts: str, size: int = 16) -> str:
     """BLAKE2b of the parts, `size` bytes as hexadecimal; parts cannot run into each other."""

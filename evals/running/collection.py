@@ -17,6 +17,7 @@ import structlog
 from evals.datasets.beir import BeirDataset
 from evals.measuring.metrics import BEIR_MEASURES, Run, mean
 from quarry.errors import QuarryError, UsageError
+from quarry.ids import RECORD_SUFFIXES
 from quarry.records import Candidate, Mode, Principal, SearchRequest, SearchResult
 
 log = structlog.get_logger(__name__)
@@ -33,7 +34,8 @@ _REQUESTS = {
     "hybrid+rerank": (Mode.HYBRID, True),
 }
 
-_RECORD = re.compile(r"\.(?:jsonl|ndjson|csv|tsv|parquet)#(?=.)", re.IGNORECASE | re.DOTALL)
+_SUFFIXES = "|".join(map(re.escape, sorted(RECORD_SUFFIXES)))
+_RECORD = re.compile(rf"(?:{_SUFFIXES})#(?=.)", re.IGNORECASE | re.DOTALL)
 
 CHUNKS_A_DOCUMENT = 4
 """Chunks asked for in place of one document: a document counts once, at its best chunk."""
